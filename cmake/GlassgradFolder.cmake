@@ -1,0 +1,108 @@
+# glassgrad_target_defaults: how our own code is compiled.
+# glassgrad_add_folder:      one folder, one object library, one alias.
+# glassgrad_add_library:     the folders together, as the library that ships.
+
+set(GLASSGRAD_GENERATED_DIR "${PROJECT_BINARY_DIR}/generated")
+
+# Flags for every target of ours, library, tests, tools and examples alike. Nothing of this
+# reaches a consumer.
+function(glassgrad_target_defaults target)
+    target_compile_features(${target} PRIVATE cxx_std_20)
+    set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF VISIBILITY_INLINES_HIDDEN ON)
+    # A compiler may fuse a*b+c only where the code says fma: results must not depend on its
+    # choice. errno after sqrt or exp is read by nobody and keeps loops from vectorising.
+    target_compile_options(${target} PRIVATE -ffp-contract=off -fno-math-errno)
+    if(GLASSGRAD_WARNINGS_AS_ERRORS)
+        target_compile_options(${target} PRIVATE
+            -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
+    endif()
+endfunction()
+
+# glassgrad_add_folder(<name>
+#     SOURCES <file>...              relative to the folder
+#     [HEADERS_DIR <dir>]            public headers, <dir>/glassgrad/...; default: include
+#     [DEPENDS <folder>...]          the folders whose headers this one may include
+#     [PRIVATE_LIBRARIES <lib>...])  third party used by the sources, never by public headers
+#
+# Gives the object library glassgrad_<name>, alias glassgrad::<name>. It sees the headers of
+# itself and of DEPENDS, so an include against the arrows does not compile.
+function(glassgrad_add_folder name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg
+        "" "HEADERS_DIR" "SOURCES;DEPENDS;PRIVATE_LIBRARIES")
+    if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
+        message(FATAL_ERROR
+            "glassgrad_add_folder(${name}): SOURCES is needed; not understood: "
+            "'${arg_UNPARSED_ARGUMENTS}'")
+    endif()
+    if(NOT arg_HEADERS_DIR)
+        set(arg_HEADERS_DIR include)
+    endif()
+    set(headers "${CMAKE_CURRENT_SOURCE_DIR}/${arg_HEADERS_DIR}")
+
+    set(target glassgrad_${name})
+    add_library(${target} OBJECT ${arg_SOURCES})
+    add_library(glassgrad::${name} ALIAS ${target})
+    glassgrad_target_defaults(${target})
+    target_include_directories(${target}
+        PUBLIC "${headers}" "${GLASSGRAD_GENERATED_DIR}"
+        PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src")
+    foreach(folder IN LISTS arg_DEPENDS)
+        target_link_libraries(${target} PUBLIC glassgrad_${folder})
+    endforeach()
+    target_link_libraries(${target} PRIVATE ${arg_PRIVATE_LIBRARIES})
+    if(BUILD_SHARED_LIBS)
+        set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+        # Calls inside the library stay direct, as in the static one.
+        target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+    endif()
+    if(name STREQUAL tensor)
+        _glassgrad_tensor_flags(${target})
+    endif()
+    set_target_properties(${target} PROPERTIES GLASSGRAD_HEADERS "${headers}")
+endfunction()
+
+# The folder of kernels, the only one compiled for a processor and the only one that sees BLAS.
+function(_glassgrad_tensor_flags target)
+    # xtensor-blas 0.21 and later leaves BLAS out without a word unless this is set.
+    target_compile_definitions(${target} PRIVATE HAVE_CBLAS=1)
+    target_include_directories(${target} SYSTEM PRIVATE "${GLASSGRAD_CBLAS_INCLUDE_DIR}")
+    target_compile_options(${target} PRIVATE
+        $<$<CONFIG:Release,RelWithDebInfo>:-O3>
+        $<$<BOOL:${GLASSGRAD_ARCH}>:-march=${GLASSGRAD_ARCH}>)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+        # g++ before 13 warns inside its own AVX-512 intrinsics and inside xtensor's storage,
+        # after inlining, where SYSTEM no longer helps.
+        target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized -Wno-array-bounds)
+    endif()
+endfunction()
+
+# glassgrad_add_library(<folder>...): adds the folders, lowest first, and merges their objects
+# into the target glassgrad (alias glassgrad::glassgrad), static unless BUILD_SHARED_LIBS.
+function(glassgrad_add_library)
+    set(folders "")
+    foreach(folder IN LISTS ARGN)
+        if(EXISTS "${PROJECT_SOURCE_DIR}/${folder}/CMakeLists.txt")
+            add_subdirectory(${folder})
+            list(APPEND folders ${folder})
+        endif()
+    endforeach()
+
+    add_library(glassgrad)
+    add_library(glassgrad::glassgrad ALIAS glassgrad)
+    target_compile_features(glassgrad PUBLIC cxx_std_20)
+    set(build_includes "${PROJECT_SOURCE_DIR}/include" "${GLASSGRAD_GENERATED_DIR}")
+    foreach(folder IN LISTS folders)
+        target_sources(glassgrad PRIVATE $<TARGET_OBJECTS:glassgrad_${folder}>)
+        get_target_property(headers glassgrad_${folder} GLASSGRAD_HEADERS)
+        list(APPEND build_includes "${headers}")
+    endforeach()
+    target_include_directories(glassgrad PUBLIC
+        "$<BUILD_INTERFACE:${build_includes}>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+    # PRIVATE: a consumer links these through a static glassgrad and compiles with none of them.
+    target_link_libraries(glassgrad PRIVATE ${GLASSGRAD_RUNTIME_LIBRARIES})
+    set_target_properties(glassgrad PROPERTIES
+        LINKER_LANGUAGE CXX
+        VERSION ${PROJECT_VERSION}
+        SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+        GLASSGRAD_FOLDERS "${folders}")
+endfunction()
