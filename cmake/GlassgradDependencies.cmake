@@ -78,7 +78,3 @@ find_package(nlohmann_json QUIET)
 glassgrad_require(nlohmann_json nlohmann-json3-dev)
 find_package(fmt QUIET)
 glassgrad_require(fmt libfmt-dev)
-
-# What the finished library links; all else is header-only and stays inside it. The names are
-# found again for consumers in glassgradConfig.cmake.in.
-set(GLASSGRAD_RUNTIME_LIBRARIES BLAS::BLAS OpenMP::OpenMP_CXX Threads::Threads)

@@ -22,13 +22,17 @@ endfunction()
 #     SOURCES <file>...              relative to the folder
 #     [HEADERS_DIR <dir>]            public headers, <dir>/glassgrad/...; default: include
 #     [DEPENDS <folder>...]          the folders whose headers this one may include
-#     [PRIVATE_LIBRARIES <lib>...])  third party used by the sources, never by public headers
+#     [PRIVATE_LIBRARIES <lib>...]   header-only third party of the sources
+#     [PUBLIC_LIBRARIES <lib>...])   third party that the finished library links as well; each has
+#                                    its find_dependency in glassgradConfig.cmake.in
+#
+# Public headers use none of them.
 #
 # Gives the object library glassgrad_<name>, alias glassgrad::<name>. It sees the headers of
 # itself and of DEPENDS, so an include against the arrows does not compile.
 function(glassgrad_add_folder name)
     cmake_parse_arguments(PARSE_ARGV 1 arg
-        "" "HEADERS_DIR" "SOURCES;DEPENDS;PRIVATE_LIBRARIES")
+        "" "HEADERS_DIR" "SOURCES;DEPENDS;PRIVATE_LIBRARIES;PUBLIC_LIBRARIES")
     if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
         message(FATAL_ERROR
             "glassgrad_add_folder(${name}): SOURCES is needed; not understood: "
@@ -49,7 +53,7 @@ function(glassgrad_add_folder name)
     foreach(folder IN LISTS arg_DEPENDS)
         target_link_libraries(${target} PUBLIC glassgrad_${folder})
     endforeach()
-    target_link_libraries(${target} PRIVATE ${arg_PRIVATE_LIBRARIES})
+    target_link_libraries(${target} PRIVATE ${arg_PRIVATE_LIBRARIES} ${arg_PUBLIC_LIBRARIES})
     if(BUILD_SHARED_LIBS)
         set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
         # Calls inside the library stay direct, as in the static one.
@@ -58,7 +62,8 @@ function(glassgrad_add_folder name)
     if(name STREQUAL tensor)
         _glassgrad_tensor_flags(${target})
     endif()
-    set_target_properties(${target} PROPERTIES GLASSGRAD_HEADERS "${headers}")
+    set_target_properties(${target} PROPERTIES
+        GLASSGRAD_HEADERS "${headers}" GLASSGRAD_LIBRARIES "${arg_PUBLIC_LIBRARIES}")
 endfunction()
 
 # The folder of kernels, the only one compiled for a processor and the only one that sees BLAS.
@@ -91,15 +96,19 @@ function(glassgrad_add_library)
     add_library(glassgrad::glassgrad ALIAS glassgrad)
     target_compile_features(glassgrad PUBLIC cxx_std_20)
     set(build_includes "${PROJECT_SOURCE_DIR}/include" "${GLASSGRAD_GENERATED_DIR}")
+    set(all_libraries "")
     foreach(folder IN LISTS folders)
         target_sources(glassgrad PRIVATE $<TARGET_OBJECTS:glassgrad_${folder}>)
         get_target_property(headers glassgrad_${folder} GLASSGRAD_HEADERS)
         list(APPEND build_includes "${headers}")
+        get_target_property(libraries glassgrad_${folder} GLASSGRAD_LIBRARIES)
+        list(APPEND all_libraries ${libraries})
     endforeach()
+    list(REMOVE_DUPLICATES all_libraries)
     target_include_directories(glassgrad PUBLIC
         "$<BUILD_INTERFACE:${build_includes}>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
     # PRIVATE: a consumer links these through a static glassgrad and compiles with none of them.
-    target_link_libraries(glassgrad PRIVATE ${GLASSGRAD_RUNTIME_LIBRARIES})
+    target_link_libraries(glassgrad PRIVATE ${all_libraries})
     set_target_properties(glassgrad PROPERTIES
         LINKER_LANGUAGE CXX
         VERSION ${PROJECT_VERSION}
