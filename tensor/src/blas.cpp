@@ -1,0 +1,166 @@
+// The only file that calls the BLAS, through xtensor-blas's overloads of gemm. Its header and
+// <cblas.h> cannot meet in one file, and HAVE_CBLAS must be set or it computes with loops of its
+// own in silence.
+
+#include "blas.hpp"
+
+#include "fail.hpp"
+
+#ifndef HAVE_CBLAS
+#error "HAVE_CBLAS=1 must be defined for tensor/, or xtensor-blas skips the BLAS"
+#endif
+#include <glassgrad/tensor/detail/xtensor_shim.hpp>
+
+#include <xtensor-blas/xblas.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+// Looked up weakly: other libraries than OpenBLAS lack them.
+extern "C" {
+[[gnu::weak]] void openblas_set_num_threads(int);
+[[gnu::weak]] int openblas_get_parallel();
+[[gnu::weak]] char* openblas_get_config();
+[[gnu::weak]] char* openblas_get_corename();
+}
+
+namespace glassgrad::detail {
+namespace {
+
+/// Up to this many multiplications the call into the BLAS costs more than the loop.
+constexpr std::int64_t tiny = 512;
+
+template <class T>
+using Arithmetic = std::conditional_t<std::is_same_v<T, std::int64_t>, std::uint64_t, T>;
+
+/// Plain loops; `a_row`, `a_col`, `b_row`, `b_col` are the steps of op(a) and op(b).
+template <class T>
+void loops(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
+           std::int64_t a_col, const T* b, std::int64_t b_row, std::int64_t b_col, T* c) {
+    using A = Arithmetic<T>;
+    const auto product = [](T x, T y) { return static_cast<A>(x) * static_cast<A>(y); };
+    if (b_col == 1) {
+        for (std::int64_t i = 0; i < m; ++i, a += a_row, c += n) {
+            for (std::int64_t j = 0; j < n; ++j) c[j] = static_cast<T>(product(a[0], b[j]));
+            for (std::int64_t p = 1; p < k; ++p) {
+                const T x = a[p * a_col];
+                const T* row = b + p * b_row;
+                for (std::int64_t j = 0; j < n; ++j) {
+                    c[j] = static_cast<T>(static_cast<A>(c[j]) + product(x, row[j]));
+                }
+            }
+        }
+        return;
+    }
+    for (std::int64_t i = 0; i < m; ++i, a += a_row, c += n) {
+        for (std::int64_t j = 0; j < n; ++j) {
+            const T* column = b + j * b_col;
+            A total{};
+            for (std::int64_t p = 0; p < k; ++p) total += product(a[p * a_col], column[p * b_row]);
+            c[j] = static_cast<T>(total);
+        }
+    }
+}
+
+template <class T>
+void loops(std::int64_t m, std::int64_t n, std::int64_t k, Operand<T> a, Operand<T> b, T* c) {
+    loops(m, n, k, a.data, a.transposed ? 1 : a.stride, a.transposed ? a.stride : 1, b.data,
+          b.transposed ? 1 : b.stride, b.transposed ? b.stride : 1, c);
+}
+
+template <class T>
+void call_blas(std::int64_t m, std::int64_t n, std::int64_t k, Operand<T> a, Operand<T> b, T* c) {
+    using Index = xt::blas_index_t;
+    const std::int64_t largest =
+        std::max(std::max(m, n), std::max(k, std::max(a.stride, b.stride)));
+    if (largest > std::numeric_limits<Index>::max()) {
+        fail<ShapeError>("matmul: size {} is beyond what the BLAS can index", largest);
+    }
+    const auto op = [](bool transposed) {
+        return transposed ? cxxblas::Trans : cxxblas::NoTrans;
+    };
+    cxxblas::gemm<Index>(cxxblas::RowMajor, op(a.transposed), op(b.transposed),
+                         static_cast<Index>(m), static_cast<Index>(n), static_cast<Index>(k), T{1},
+                         a.data, static_cast<Index>(std::max<std::int64_t>(1, a.stride)), b.data,
+                         static_cast<Index>(std::max<std::int64_t>(1, b.stride)), T{0}, c,
+                         static_cast<Index>(n));
+}
+
+/// Small whole numbers, whose products are exact in any order of summation.
+template <class T>
+bool agrees_with_loops(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb) {
+    const auto fill = [](std::int64_t count, std::int64_t seed) {
+        std::vector<T> values(static_cast<std::size_t>(count));
+        for (std::int64_t i = 0; i < count; ++i) {
+            values[static_cast<std::size_t>(i)] = static_cast<T>((i * 7 + seed) % 11 - 5);
+        }
+        return values;
+    };
+    const auto a = fill(m * k, 3);
+    const auto b = fill(k * n, 8);
+    std::vector<T> expected(static_cast<std::size_t>(m * n), T{-1});
+    std::vector<T> got(expected);
+    const Operand<T> oa{a.data(), ta ? m : k, ta};
+    const Operand<T> ob{b.data(), tb ? k : n, tb};
+    loops(m, n, k, oa, ob, expected.data());
+    call_blas(m, n, k, oa, ob, got.data());
+    return expected == got;
+}
+
+/// Puts an OpenBLAS with threads of its own on one, then multiplies a dozen shapes both ways.
+bool check_blas() {
+    // The OpenMP build takes its threads from the caller's region; setting it would limit ours.
+    if (openblas_set_num_threads && openblas_get_parallel && openblas_get_parallel() == 1) {
+        openblas_set_num_threads(1);
+    }
+    constexpr std::int64_t shapes[][3] = {{1, 17, 33}, {16, 16, 16}, {37, 41, 43}, {65, 3, 130}};
+    for (const auto& [m, n, k] : shapes) {
+        for (const bool ta : {false, true}) {
+            for (const bool tb : {false, true}) {
+                if (!agrees_with_loops<float>(m, n, k, ta, tb) ||
+                    !agrees_with_loops<double>(m, n, k, ta, tb)) {
+                    fail<Error>(
+                        hint("set OPENBLAS_CORETYPE to a kernel that this processor runs, such as "
+                             "Haswell, or install another BLAS"),
+                        "matmul: the BLAS{}{} computes wrong products of ({}, {}) by ({}, {})",
+                        openblas_get_config ? std::string(" ") + openblas_get_config() : "",
+                        openblas_get_corename ? std::string(" ") + openblas_get_corename() : "", m,
+                        k, k, n);
+                }
+            }
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+template <class T>
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, Operand<T> a, Operand<T> b, T* c) {
+    if (m == 0 || n == 0) return;
+    if (k == 0) {
+        std::fill_n(c, m * n, T{0});
+        return;
+    }
+    if constexpr (std::is_floating_point_v<T>) {
+        if (m * n * k > tiny) {
+            static const bool checked = check_blas();
+            (void)checked;
+            call_blas(m, n, k, a, b, c);
+            return;
+        }
+    }
+    loops(m, n, k, a, b, c);
+}
+
+template void gemm(std::int64_t, std::int64_t, std::int64_t, Operand<float>, Operand<float>,
+                   float*);
+template void gemm(std::int64_t, std::int64_t, std::int64_t, Operand<double>, Operand<double>,
+                   double*);
+template void gemm(std::int64_t, std::int64_t, std::int64_t, Operand<std::int64_t>,
+                   Operand<std::int64_t>, std::int64_t*);
+
+}  // namespace glassgrad::detail

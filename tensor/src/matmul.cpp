@@ -1,0 +1,164 @@
+// matmul: leading axes broadcast, transposed operands are read in place. Work is split over the
+// batch, or over blocks of rows of one large product; the split depends on the shapes alone.
+
+#include <glassgrad/tensor/ops.hpp>
+
+#include "blas.hpp"
+#include "dispatch.hpp"
+#include "fail.hpp"
+#include "parallel.hpp"
+#include "strided.hpp"
+
+#include <algorithm>
+
+namespace glassgrad {
+
+using detail::fail;
+using detail::hint;
+using detail::Operand;
+
+namespace {
+
+constexpr std::int64_t parallel_flops = std::int64_t{1} << 20;
+constexpr std::int64_t row_block = 192;
+
+struct Sizes {
+    std::int64_t m, k, n;
+};
+
+/// Leading axes of a stack of matrices.
+Shape batch_of(const Shape& shape) {
+    return Shape(std::span<const std::int64_t>(shape.begin(), shape.end() - 2));
+}
+
+[[noreturn]] void fail_inner(const Tensor& a, const Tensor& b, const MatmulOptions& options,
+                             const Sizes& sizes, std::int64_t k_of_b) {
+    const auto shown = [](const Tensor& x, bool transposed) {
+        return fmt::format("{}{}", x.shape(), transposed ? " transposed" : "");
+    };
+    const bool likely = a.rank() >= 2 && b.rank() >= 2 &&
+                        sizes.k == (options.transpose_b ? b.shape()[b.rank() - 2] : b.shape().back());
+    fail<ShapeError>(likely ? hint("transpose b") : detail::Hint{},
+                     "matmul: cannot multiply {} by {}: inner sizes {} and {} differ",
+                     shown(a, options.transpose_a), shown(b, options.transpose_b), sizes.k, k_of_b);
+}
+
+/// Where element `index` of `batch` begins, for an operand with these strides (in matrices).
+std::int64_t batch_offset(std::int64_t index, const Shape& batch, const detail::Strides& strides) {
+    std::int64_t offset = 0;
+    for (int axis = batch.rank() - 1; axis >= 0; --axis) {
+        offset += index % batch[axis] * strides[static_cast<std::size_t>(axis)];
+        index /= batch[axis];
+    }
+    return offset;
+}
+
+/// One product, in blocks of rows when it is large.
+template <class T>
+void product(const Sizes& s, Operand<T> a, Operand<T> b, T* c) {
+    if (s.m < 2 * row_block || s.m * s.n * s.k < parallel_flops) {
+        detail::gemm(s.m, s.n, s.k, a, b, c);
+        return;
+    }
+    detail::for_chunks(s.m, row_block, [&](std::int64_t begin, std::int64_t end) {
+        Operand<T> rows = a;
+        rows.data += a.transposed ? begin : begin * a.stride;
+        detail::gemm(end - begin, s.n, s.k, rows, b, c + begin * s.n);
+    });
+}
+
+template <class T>
+void products(const Sizes& s, const Tensor& a, const Tensor& b, const MatmulOptions& options,
+              const Shape& batch, Tensor& result) {
+    const Operand<T> left{a.data<T>(), a.shape().back(), options.transpose_a};
+    const Operand<T> right{b.data<T>(), b.shape().back(), options.transpose_b};
+    T* out = result.mutable_data<T>();
+    const std::int64_t count = batch.numel();
+    if (count == 1) {
+        product(s, left, right, out);
+        return;
+    }
+    const detail::Strides a_steps = detail::broadcast_strides(batch_of(a.shape()), batch);
+    const detail::Strides b_steps = detail::broadcast_strides(batch_of(b.shape()), batch);
+    const std::int64_t flops = std::max<std::int64_t>(1, s.m * s.n * s.k);
+    const auto run = [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
+            Operand<T> x = left;
+            Operand<T> y = right;
+            x.data += batch_offset(i, batch, a_steps) * s.m * s.k;
+            y.data += batch_offset(i, batch, b_steps) * s.k * s.n;
+            detail::gemm(s.m, s.n, s.k, x, y, out + i * s.m * s.n);
+        }
+    };
+    if (flops * count < parallel_flops / 4) {
+        run(0, count);
+    } else {
+        detail::for_chunks(count, std::max<std::int64_t>(1, parallel_flops / 8 / flops), run);
+    }
+}
+
+Tensor matrix_product(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
+    const int ra = a.rank();
+    const int rb = b.rank();
+    const Sizes s{a.shape()[ra - (options.transpose_a ? 1 : 2)],
+                  a.shape()[ra - (options.transpose_a ? 2 : 1)],
+                  b.shape()[rb - (options.transpose_b ? 2 : 1)]};
+    const std::int64_t k_of_b = b.shape()[rb - (options.transpose_b ? 1 : 2)];
+    if (s.k != k_of_b) fail_inner(a, b, options, s, k_of_b);
+
+    // A stack times one matrix is one tall matrix times that matrix.
+    if (ra > 2 && rb == 2 && !options.transpose_a) {
+        Shape shape = a.shape();
+        const std::int64_t rows = s.k == 0 ? batch_of(shape).numel() * s.m : a.numel() / s.k;
+        shape[ra - 1] = s.n;
+        return matrix_product(a.with_shape({rows, s.k}), b, options).with_shape(shape);
+    }
+    Shape batch;
+    if (ra > 2 || rb > 2) {
+        const Shape a_batch = batch_of(a.shape());
+        const Shape b_batch = batch_of(b.shape());
+        batch = a_batch == b_batch ? a_batch : broadcast_shapes("matmul", a_batch, b_batch);
+    }
+    Shape shape = batch;
+    shape.push_back(s.m);
+    shape.push_back(s.n);
+    Tensor result = Tensor::empty(shape, a.dtype());
+    detail::with_number("matmul", a.dtype(), [&](auto type) {
+        products<typename decltype(type)::type>(s, a, b, options, batch, result);
+    });
+    return result;
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
+    if (a.dtype() != b.dtype()) {
+        fail<TypeError>(hint("convert one with astype"),
+                        "matmul: {} {} and {} {} have different types", a.dtype(), a.shape(),
+                        b.dtype(), b.shape());
+    }
+    if (a.rank() >= 2 && b.rank() >= 2) return matrix_product(a, b, options);
+    if (a.rank() == 0 || b.rank() == 0) {
+        fail<ShapeError>(hint("use mul or scale for numbers"),
+                         "matmul: needs at least one axis, got {} and {}", a.shape(), b.shape());
+    }
+    if ((a.rank() == 1 && options.transpose_a) || (b.rank() == 1 && options.transpose_b)) {
+        fail<ShapeError>("matmul: a vector cannot be transposed, got {} and {}", a.shape(),
+                         b.shape());
+    }
+    // A vector is a row on the left and a column on the right; its axis goes again afterwards.
+    const std::int64_t ka = a.rank() == 1 ? a.shape()[0] : 0;
+    const std::int64_t kb = b.rank() == 1 ? b.shape()[0] : 0;
+    if (a.rank() == 1 && b.rank() == 1 && ka != kb) {
+        fail<ShapeError>("matmul: cannot multiply {} by {}: inner sizes {} and {} differ",
+                         a.shape(), b.shape(), ka, kb);
+    }
+    const Tensor result = matrix_product(a.rank() == 1 ? a.with_shape({1, ka}) : a,
+                                         b.rank() == 1 ? b.with_shape({kb, 1}) : b, options);
+    Shape shape = result.shape();
+    if (b.rank() == 1) shape.erase(shape.rank() - 1);
+    if (a.rank() == 1) shape.erase(shape.rank() - (b.rank() == 1 ? 1 : 2));
+    return result.with_shape(shape);
+}
+
+}  // namespace glassgrad

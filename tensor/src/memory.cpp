@@ -1,0 +1,221 @@
+// Thread-local free lists by size class. Blocks may be freed by another thread than the one that
+// took them; they then serve that thread. After a thread's lists are gone (its exit, or static
+// destructors of the program), blocks go straight to the system.
+
+#include <glassgrad/tensor/memory.hpp>
+
+#include "fail.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstdlib>
+#include <mutex>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define GLASSGRAD_POOL 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define GLASSGRAD_POOL 0
+#endif
+#endif
+#ifndef GLASSGRAD_POOL
+#define GLASSGRAD_POOL 1
+#endif
+
+namespace glassgrad {
+namespace {
+
+constexpr std::size_t alignment = 64;
+constexpr std::size_t smallest = 64;
+constexpr int octave_steps = 4;            // above `fine`, classes are a quarter octave apart
+constexpr std::size_t fine = std::size_t{1} << 20;
+constexpr int small_classes = 15;          // 64 B … 1 MiB by powers of two
+constexpr int classes = small_classes + octave_steps * 44;
+constexpr std::size_t max_cached = std::size_t{2} << 30;  // bytes kept free by one thread
+
+/// The class that holds `bytes`, and its block size.
+int class_of(std::size_t bytes, std::size_t& block) noexcept {
+    if (bytes <= smallest) {
+        block = smallest;
+        return 0;
+    }
+    const int log = static_cast<int>(std::bit_width(bytes - 1));  // 2^(log-1) < bytes <= 2^log
+    if (bytes <= fine) {
+        block = std::size_t{1} << log;
+        return log - 6;
+    }
+    const std::size_t quarter = std::size_t{1} << (log - 3);
+    const std::size_t base = std::size_t{1} << (log - 1);
+    const std::size_t step = (bytes - base + quarter - 1) / quarter;  // 1 … 4
+    block = base + step * quarter;
+    return small_classes + (log - 21) * octave_steps + static_cast<int>(step) - 1;
+}
+
+/// Counters written by one thread and read by any.
+struct Count {
+    std::atomic<std::int64_t> value{0};
+    std::int64_t get() const noexcept { return value.load(std::memory_order_relaxed); }
+    void set(std::int64_t v) noexcept { value.store(v, std::memory_order_relaxed); }
+    void add(std::int64_t v) noexcept { set(get() + v); }
+};
+struct Counters {
+    Count live, peak, cached, blocks, requests, allocations;
+};
+
+struct FreeBlock {
+    FreeBlock* next;
+};
+struct ThreadPool {
+    FreeBlock* free[classes] = {};
+    Counters counters;
+};
+
+struct Registry {
+    std::mutex mutex;
+    std::vector<ThreadPool*> pools;
+    // Of threads that ended, and of calls after their end.
+    std::atomic<std::int64_t> live{0}, peak{0}, blocks{0}, requests{0}, allocations{0};
+};
+Registry& registry() {
+    static auto* instance = new Registry;  // outlives every static tensor
+    return *instance;
+}
+
+void* system_allocate(std::size_t block) {
+    void* memory = std::aligned_alloc(alignment, block);
+    if (!memory) {
+        detail::fail<MemoryError>("memory: the system has no {} bytes left", block);
+    }
+    return memory;
+}
+
+void release(ThreadPool& pool) noexcept {
+    for (FreeBlock*& list : pool.free) {
+        while (list) std::free(std::exchange(list, list->next));
+    }
+    pool.counters.cached.set(0);
+}
+
+constinit thread_local ThreadPool* pool = nullptr;
+constinit thread_local bool pool_ended = false;
+
+/// Ends the thread's pool with the thread.
+struct Reaper {
+    ~Reaper() {
+        if (!pool) return;
+        Registry& all = registry();
+        const std::lock_guard lock(all.mutex);
+        release(*pool);
+        all.live += pool->counters.live.get();
+        all.peak += pool->counters.live.get();
+        all.blocks += pool->counters.blocks.get();
+        all.requests += pool->counters.requests.get();
+        all.allocations += pool->counters.allocations.get();
+        std::erase(all.pools, pool);
+        delete std::exchange(pool, nullptr);
+        pool_ended = true;
+    }
+};
+
+ThreadPool* start_pool() {
+    if (pool_ended) return nullptr;
+    static thread_local Reaper reaper;
+    (void)reaper;
+    auto* fresh = new ThreadPool;
+    Registry& all = registry();
+    const std::lock_guard lock(all.mutex);
+    all.pools.push_back(fresh);
+    pool = fresh;
+    return fresh;
+}
+
+}  // namespace
+
+namespace detail {
+
+void* pool_allocate(std::size_t bytes) {
+    std::size_t block = 0;
+    const int index = class_of(bytes, block);
+    ThreadPool* mine = pool ? pool : start_pool();
+    if (!mine) {
+        Registry& all = registry();
+        void* memory = system_allocate(block);
+        all.live += static_cast<std::int64_t>(block);
+        ++all.blocks, ++all.requests, ++all.allocations;
+        return memory;
+    }
+    Counters& count = mine->counters;
+    void* memory = mine->free[index];
+    if (memory) {
+        mine->free[index] = mine->free[index]->next;
+        count.cached.add(-static_cast<std::int64_t>(block));
+    } else {
+        memory = system_allocate(block);
+        count.allocations.add(1);
+    }
+    count.requests.add(1);
+    count.blocks.add(1);
+    const std::int64_t live = count.live.get() + static_cast<std::int64_t>(block);
+    count.live.set(live);
+    if (live > count.peak.get()) count.peak.set(live);
+    return memory;
+}
+
+void pool_free(void* memory, std::size_t bytes) noexcept {
+    std::size_t block = 0;
+    const int index = class_of(bytes, block);
+    const auto size = static_cast<std::int64_t>(block);
+    ThreadPool* mine = pool;
+    if (!mine) {
+        // A thread that never allocated, or one that ended: no list to keep the block on.
+        Registry& all = registry();
+        all.live -= size;
+        --all.blocks;
+        std::free(memory);
+        return;
+    }
+    Counters& count = mine->counters;
+    count.live.add(-size);
+    count.blocks.add(-1);
+    if (!GLASSGRAD_POOL || count.cached.get() + size > static_cast<std::int64_t>(max_cached)) {
+        std::free(memory);
+        return;
+    }
+    auto* entry = static_cast<FreeBlock*>(memory);
+    entry->next = mine->free[index];
+    mine->free[index] = entry;
+    count.cached.add(size);
+}
+
+}  // namespace detail
+
+MemoryStats memory_stats() {
+    Registry& all = registry();
+    const std::lock_guard lock(all.mutex);
+    MemoryStats stats{all.live, all.peak, 0, all.blocks, all.requests, all.allocations};
+    for (const ThreadPool* each : all.pools) {
+        const Counters& count = each->counters;
+        stats.live_bytes += count.live.get();
+        stats.peak_bytes += count.peak.get();
+        stats.cached_bytes += count.cached.get();
+        stats.live_blocks += count.blocks.get();
+        stats.requests += count.requests.get();
+        stats.allocations += count.allocations.get();
+    }
+    return stats;
+}
+
+void reset_peak_memory() {
+    Registry& all = registry();
+    const std::lock_guard lock(all.mutex);
+    all.peak.store(all.live.load());
+    for (ThreadPool* each : all.pools) each->counters.peak.set(each->counters.live.get());
+}
+
+void release_cached_memory() {
+    if (pool) release(*pool);
+}
+
+}  // namespace glassgrad

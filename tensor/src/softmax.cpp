@@ -1,0 +1,126 @@
+// Softmax and its relatives over one axis, a row at a time; other axes go to the end and back.
+
+#include <glassgrad/tensor/ops.hpp>
+
+#include "dispatch.hpp"
+#include "fail.hpp"
+#include "parallel.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace glassgrad {
+
+using detail::fail;
+using detail::with_float;
+
+namespace {
+
+template <class T, class F>
+void for_rows(std::int64_t count, std::int64_t length, const F& f) {
+    if (count * length < detail::parallel_threshold) {
+        for (std::int64_t r = 0; r < count; ++r) f(r * length);
+        return;
+    }
+    const std::int64_t rows = std::max<std::int64_t>(1, detail::parallel_threshold / length);
+    detail::for_chunks(count, rows, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t r = begin; r < end; ++r) f(r * length);
+    });
+}
+
+/// Calls f(out, in, length) for each row of x along `axis`, which must be the last one.
+template <class F>
+Tensor map_rows(std::string_view op, const Tensor& x, const F& f) {
+    return with_float(op, x.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        const T* in = x.data<T>();
+        Tensor result = Tensor::empty(x.shape(), x.dtype());
+        T* out = result.mutable_data<T>();
+        const std::int64_t length = x.shape().back();
+        const std::int64_t count = length == 0 ? 0 : x.numel() / length;
+        for_rows<T>(count, length, [&](std::int64_t at) { f(out + at, in + at, length); });
+        return result;
+    });
+}
+
+/// Largest of a row; NaN if one is NaN.
+template <class T>
+T largest(const T* x, std::int64_t n) {
+    T best = x[0];
+    for (std::int64_t i = 1; i < n; ++i) best = x[i] > best || x[i] != x[i] ? x[i] : best;
+    return best;
+}
+
+/// f on x with `axis` last. NumPy's and PyTorch's softmax of a scalar is that of one element.
+template <class F>
+Tensor along(std::string_view op, const Tensor& x, std::int64_t axis, const F& f) {
+    if (x.rank() == 0 && (axis == 0 || axis == -1)) {
+        return f(x.with_shape({1})).with_shape(Shape{});
+    }
+    const int at = normalize_axis(op, axis, x.shape());
+    if (at == x.rank() - 1) return f(x);
+    return transpose(f(transpose(x, at, -1)), at, -1);
+}
+
+}  // namespace
+
+Tensor softmax(const Tensor& x, std::int64_t axis) {
+    return along("softmax", x, axis, [](const Tensor& rows) {
+        return map_rows("softmax", rows, [](auto* y, const auto* in, std::int64_t n) {
+            using T = std::remove_reference_t<decltype(*y)>;
+            const T top = largest(in, n);
+            if (top == -std::numeric_limits<T>::infinity()) {
+                std::fill_n(y, n, T{0});
+                return;
+            }
+            T total{0};
+            for (std::int64_t i = 0; i < n; ++i) total += y[i] = std::exp(in[i] - top);
+            for (std::int64_t i = 0; i < n; ++i) y[i] /= total;
+        });
+    });
+}
+
+Tensor log_softmax(const Tensor& x, std::int64_t axis) {
+    return along("log_softmax", x, axis, [](const Tensor& rows) {
+        return map_rows("log_softmax", rows, [](auto* y, const auto* in, std::int64_t n) {
+            using T = std::remove_reference_t<decltype(*y)>;
+            const T top = largest(in, n);
+            if (top == -std::numeric_limits<T>::infinity()) {
+                std::fill_n(y, n, top);
+                return;
+            }
+            T total{0};
+            for (std::int64_t i = 0; i < n; ++i) total += std::exp(in[i] - top);
+            const T shift = std::log(total);
+            for (std::int64_t i = 0; i < n; ++i) y[i] = in[i] - top - shift;
+        });
+    });
+}
+
+Tensor softmax_vjp(const Tensor& y, const Tensor& gy, std::int64_t axis) {
+    if (y.shape() != gy.shape() || y.dtype() != gy.dtype()) {
+        fail<ShapeError>("softmax_vjp: result {} {} and gradient {} {} differ", y.dtype(),
+                         y.shape(), gy.dtype(), gy.shape());
+    }
+    if (y.rank() > 0 && normalize_axis("softmax_vjp", axis, y.shape()) != y.rank() - 1) {
+        return transpose(softmax_vjp(transpose(y, axis, -1), transpose(gy, axis, -1), -1), axis, -1);
+    }
+    return with_float("softmax_vjp", y.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        const T* py = y.data<T>();
+        const T* pg = gy.data<T>();
+        Tensor result = Tensor::empty(y.shape(), y.dtype());
+        T* out = result.mutable_data<T>();
+        const std::int64_t length = y.rank() == 0 ? 1 : y.shape().back();
+        const std::int64_t count = length == 0 ? 0 : y.numel() / length;
+        for_rows<T>(count, length, [&](std::int64_t at) {
+            T dot{0};
+            for (std::int64_t i = at; i < at + length; ++i) dot += py[i] * pg[i];
+            for (std::int64_t i = at; i < at + length; ++i) out[i] = py[i] * (pg[i] - dot);
+        });
+        return result;
+    });
+}
+
+}  // namespace glassgrad

@@ -1,0 +1,100 @@
+#pragma once
+// Walks a row-major result together with operands that have strides of their own (0 where they
+// are broadcast). Axes that every operand runs through alike are merged first, so that the inner
+// run is as long as it can be.
+
+#include <glassgrad/tensor/shape.hpp>
+
+#include <array>
+#include <cstdint>
+
+namespace glassgrad::detail {
+
+using Strides = std::array<std::int64_t, max_rank>;
+
+/// Row-major strides in elements.
+inline Strides contiguous_strides(const Shape& shape) noexcept {
+    Strides strides{};
+    std::int64_t step = 1;
+    for (int i = shape.rank() - 1; i >= 0; --i) {
+        strides[static_cast<std::size_t>(i)] = step;
+        step *= shape[i];
+    }
+    return strides;
+}
+
+/// Strides of a dense `shape` seen as `target`, to which it broadcasts.
+inline Strides broadcast_strides(const Shape& shape, const Shape& target) noexcept {
+    Strides strides{};
+    std::int64_t step = 1;
+    const int offset = target.rank() - shape.rank();
+    for (int i = shape.rank() - 1; i >= 0; --i) {
+        strides[static_cast<std::size_t>(i + offset)] = shape[i] == 1 ? 0 : step;
+        step *= shape[i];
+    }
+    return strides;
+}
+
+/// A walk over `shape` with N operands: run(out_offset, operand_offsets, length, inner_strides)
+/// is called for each innermost run, in row-major order.
+template <std::size_t N>
+class StridedWalk {
+  public:
+    StridedWalk(const Shape& shape, const std::array<Strides, N>& strides) {
+        for (int i = 0; i < shape.rank(); ++i) {
+            const auto axis = static_cast<std::size_t>(i);
+            if (shape[i] == 1) continue;
+            if (rank_ > 0 && merges(shape[i], strides, axis)) {
+                sizes_[rank_ - 1] *= shape[i];
+                for (std::size_t k = 0; k < N; ++k) strides_[k][rank_ - 1] = strides[k][axis];
+                continue;
+            }
+            sizes_[rank_] = shape[i];
+            for (std::size_t k = 0; k < N; ++k) strides_[k][rank_] = strides[k][axis];
+            ++rank_;
+        }
+        if (rank_ == 0) {
+            sizes_[0] = 1;
+            rank_ = 1;
+        }
+    }
+
+    template <class Run>
+    void operator()(const Run& run) const {
+        for (std::size_t i = 0; i < rank_; ++i) {
+            if (sizes_[i] == 0) return;
+        }
+        std::array<std::int64_t, max_rank> index{};
+        std::array<std::int64_t, N> offsets{};
+        std::array<std::int64_t, N> inner{};
+        const std::size_t last = rank_ - 1;
+        for (std::size_t k = 0; k < N; ++k) inner[k] = strides_[k][last];
+        for (std::int64_t out = 0;; out += sizes_[last]) {
+            run(out, offsets, sizes_[last], inner);
+            std::size_t axis = last;
+            for (;;) {
+                if (axis == 0) return;
+                --axis;
+                for (std::size_t k = 0; k < N; ++k) offsets[k] += strides_[k][axis];
+                if (++index[axis] < sizes_[axis]) break;
+                for (std::size_t k = 0; k < N; ++k) offsets[k] -= strides_[k][axis] * sizes_[axis];
+                index[axis] = 0;
+            }
+        }
+    }
+
+  private:
+    bool merges(std::int64_t size, const std::array<Strides, N>& strides,
+                std::size_t axis) const noexcept {
+        for (std::size_t k = 0; k < N; ++k) {
+            if (strides_[k][rank_ - 1] != strides[k][axis] * size) return false;
+        }
+        return true;
+    }
+
+    std::array<std::int64_t, max_rank> sizes_{};
+    std::array<Strides, N> strides_{};
+    std::size_t rank_ = 0;
+};
+
+}  // namespace glassgrad::detail

@@ -1,0 +1,125 @@
+#include <glassgrad/tensor/memory.hpp>
+#include <glassgrad/tensor/tensor.hpp>
+
+#include "dispatch.hpp"
+#include "fail.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <new>
+
+namespace glassgrad {
+
+using detail::fail;
+using detail::hint;
+
+void detail::dispose(Buffer* buffer) noexcept {
+    const std::size_t bytes = buffer->block_bytes;
+    buffer->~Buffer();
+    pool_free(buffer, bytes);
+}
+
+Tensor Tensor::empty(const Shape& shape, DType dtype) {
+    const std::size_t bytes =
+        sizeof(detail::Buffer) + checked_bytes("tensor", shape, dtype);
+    void* block = nullptr;
+    try {
+        block = detail::pool_allocate(bytes);
+    } catch (const MemoryError&) {
+        fail<MemoryError>("tensor: no memory for {} of {}, {} bytes", shape, dtype, bytes);
+    }
+    auto* buffer = new (block) detail::Buffer;
+    buffer->block_bytes = bytes;
+    Tensor result;
+    result.shape_ = shape;
+    result.dtype_ = dtype;
+    result.buffer_ = detail::Counted<detail::Buffer>::adopt(buffer);
+    return result;
+}
+
+void Tensor::throw_wrong_access(DType dtype) const {
+    if (!buffer_) {
+        fail<ValueError>("tensor: undefined (default-constructed or moved from)");
+    }
+    fail<TypeError>(hint("read it as {}, or convert with astype({})", dtype_, dtype),
+                    "tensor: a {} tensor of shape {} holds no {} elements", dtype_, shape_, dtype);
+}
+
+Tensor Tensor::clone() const {
+    require(dtype_);
+    Tensor copy = empty(shape_, dtype_);
+    std::memcpy(copy.buffer_->data(), buffer_->data(),
+                static_cast<std::size_t>(numel()) * item_size(dtype_));
+    return copy;
+}
+
+void Tensor::unshare() { *this = clone(); }
+
+std::int64_t Tensor::single() const {
+    if (numel() != 1) {
+        fail<ValueError>(hint("name an element with at({{…}})"),
+                         "item: shape {} has {} elements, not one", shape_, numel());
+    }
+    return 0;
+}
+
+std::int64_t Tensor::offset(std::initializer_list<std::int64_t> index) const {
+    if (static_cast<int>(index.size()) != rank()) {
+        fail<IndexError>("at: {} indices given for shape {}, which has {} axes", index.size(),
+                         shape_, rank());
+    }
+    std::int64_t offset = 0;
+    int axis = 0;
+    for (const std::int64_t i : index) {
+        const std::int64_t size = shape_[axis];
+        if (i < -size || i >= size) {
+            fail<IndexError>("at: index {} is outside axis {} of shape {}", i, axis, shape_);
+        }
+        offset = offset * size + (i < 0 ? i + size : i);
+        ++axis;
+    }
+    return offset;
+}
+
+double Tensor::item() const {
+    require(dtype_);
+    const std::int64_t i = single();
+    return detail::with_type(dtype_, [&](auto type) {
+        return static_cast<double>(data<typename decltype(type)::type>()[i]);
+    });
+}
+
+double Tensor::at(std::initializer_list<std::int64_t> index) const {
+    require(dtype_);
+    const std::int64_t i = offset(index);
+    return detail::with_type(dtype_, [&](auto type) {
+        return static_cast<double>(data<typename decltype(type)::type>()[i]);
+    });
+}
+
+void Tensor::set(std::initializer_list<std::int64_t> index, double value) {
+    require(dtype_);
+    const std::int64_t i = offset(index);
+    detail::with_type(dtype_, [&](auto type) {
+        using T = typename decltype(type)::type;
+        mutable_data<T>()[i] = detail::checked_cast<T>("set", value);
+    });
+}
+
+Tensor Tensor::astype(DType dtype) const {
+    require(dtype_);
+    if (dtype == dtype_) return *this;
+    Tensor result = empty(shape_, dtype);
+    const std::int64_t n = numel();
+    detail::with_type(dtype_, [&](auto from) {
+        const auto* in = data<typename decltype(from)::type>();
+        detail::with_type(dtype, [&](auto to) {
+            using T = typename decltype(to)::type;
+            T* out = result.mutable_data<T>();
+            for (std::int64_t i = 0; i < n; ++i) out[i] = detail::checked_cast<T>("astype", in[i]);
+        });
+    });
+    return result;
+}
+
+}  // namespace glassgrad
