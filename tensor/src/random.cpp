@@ -74,7 +74,8 @@ void check_pos(int pos) {
 template <class Draw>
 Tensor filled(const char* op, const Shape& shape, DType dtype, Draw draw) {
     if (!is_floating(dtype)) {
-        fail<TypeError>(hint("use randint for integers"), "{}: draws f64 or f32, not {}", op, dtype);
+        fail<TypeError>(hint("use randint for integers"), "{}: draws f64 or f32, not {}", op,
+                        dtype);
     }
     checked_numel(op, shape, dtype);
     Tensor result = Tensor::empty(shape, dtype);
@@ -201,7 +202,8 @@ Tensor RandomState::normal(double loc, double scale, const Shape& shape,
 Tensor RandomState::randint(std::int64_t low, std::int64_t high, const Shape& shape) {
     if (low >= high) fail<ValueError>("randint: low {} is not below high {}", low, high);
     checked_numel("randint", shape, i64);
-    const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) - 1;
+    const std::uint64_t range =
+        static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) - 1;
     Tensor result = Tensor::empty(shape, i64);
     auto* out = result.mutable_data<std::int64_t>();
     const std::int64_t n = result.numel();

@@ -160,9 +160,10 @@ Tensor RandomState::choice(std::int64_t n, const Shape& shape, const ChoiceOptio
     }
     const auto positive = std::count_if(p.begin(), p.end(), [](double value) { return value > 0; });
     if (positive < count) {
-        fail<ValueError>("choice: cannot choose {} items without replacement: only {} have a "
-                         "probability above 0",
-                         count, positive);
+        fail<ValueError>(
+            "choice: cannot choose {} items without replacement: only {} have a "
+            "probability above 0",
+            count, positive);
     }
     sample_distinct(*this, std::move(p), count, out);
     return result;

@@ -19,7 +19,7 @@ struct RandomOptions {
 };
 struct ChoiceOptions {
     bool replace = true;
-    Tensor p;  ///< probabilities (n,), f32 or f64; undefined: all equal
+    Tensor p = {};  ///< probabilities (n,), f32 or f64; undefined: all equal
 };
 
 /// MT19937 with NumPy's distributions. A value: copies go on from the same point independently.
@@ -28,7 +28,7 @@ class RandomState {
     /// All that the next draws depend on.
     struct State {
         std::array<std::uint32_t, 624> key{};
-        int pos = 624;          ///< words of `key` used up
+        int pos = 624;           ///< words of `key` used up
         bool has_gauss = false;  ///< the second number of the last pair is waiting
         double cached_gaussian = 0;
 
