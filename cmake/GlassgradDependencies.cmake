@@ -42,7 +42,7 @@ mark_as_advanced(GLASSGRAD_CBLAS_INCLUDE_DIR)
 # The result is kept per library, so another BLAS is asked again.
 set(cblas_asked "${BLAS_LIBRARIES};${GLASSGRAD_CBLAS_INCLUDE_DIR}")
 if(NOT "${cblas_asked}" STREQUAL "${GLASSGRAD_CBLAS_ASKED}")
-    set(GLASSGRAD_CBLAS_WORKS FALSE)
+    unset(GLASSGRAD_CBLAS_WORKS CACHE)
     if(GLASSGRAD_CBLAS_INCLUDE_DIR)
         set(cblas_probe "${PROJECT_BINARY_DIR}/CMakeFiles/glassgrad_cblas.cpp")
         file(WRITE "${cblas_probe}" "\

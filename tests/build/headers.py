@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compiles every public header on its own, twice in one file; prints those that fail.
 
-usage: headers.py COMPILER [--system DIR]... DIR...
+usage: headers.py [--system=DIR,DIR]... COMPILER DIR...
 
 Each DIR is a folder of public headers, <DIR>/glassgrad/**; all are on the include path. Headers
 under a detail/ folder are held to the same.
@@ -24,7 +24,7 @@ def failures(compiler, folders, system=()):
     paths = [f"-I{folder}" for folder in folders]
     # -isystem /usr/include would hide the compiler's own headers from #include_next.
     for folder in system:
-        if folder and folder != "/usr/include":
+        if folder not in ("", "/usr/include"):
             paths += ["-isystem", folder]
     headers = sorted({header.relative_to(folder).as_posix()
                       for folder in folders for header in Path(folder).rglob("*.hpp")})
@@ -48,7 +48,8 @@ def main():
     parser.add_argument("--system", action="append", default=[])
     parser.add_argument("folders", nargs="+")
     arguments = parser.parse_args()
-    found, count = failures(arguments.compiler, arguments.folders, arguments.system)
+    system = ",".join(arguments.system).split(",")
+    found, count = failures(arguments.compiler, arguments.folders, system)
     for text in found:
         print(text)
     print(f"headers: {len(found)} of {count} do not compile alone" if found

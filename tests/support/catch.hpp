@@ -1,9 +1,8 @@
 #pragma once
-// Catch2 2 and 3 under the same names. Tests include this file alone and write
-//   Approx or Catch::Approx,
-//   Catch::Matchers::WithinAbs, WithinRel, ContainsSubstring, StartsWith, EndsWith, Equals, Message,
-//   GENERATE with values, range, from_range, table,
-//   SKIP("reason"), which ends a test case that cannot run here.
+// Catch2 2 and 3 under the same names. Tests include this file alone and write Approx or
+// Catch::Approx; WithinAbs, WithinRel, ContainsSubstring, StartsWith, EndsWith, Equals and Message
+// of Catch::Matchers; GENERATE with values, range, from_range and table; and SKIP("reason"), which
+// ends a test case that cannot run here.
 
 #include <string>
 
