@@ -114,4 +114,9 @@ function(glassgrad_add_library)
         VERSION ${PROJECT_VERSION}
         SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
         GLASSGRAD_FOLDERS "${folders}")
+
+    # For those who include <glassgrad/tensor/xtensor.hpp>; installed, it is a component.
+    add_library(glassgrad_xtensor INTERFACE)
+    add_library(glassgrad::xtensor ALIAS glassgrad_xtensor)
+    target_link_libraries(glassgrad_xtensor INTERFACE glassgrad xtensor)
 endfunction()
