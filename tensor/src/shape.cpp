@@ -99,8 +99,7 @@ Shape broadcast_shapes(std::string_view op, const Shape& a, const Shape& b) {
             fail<ShapeError>(hint("sizes must agree or be 1, counted from the right"),
                              "{}: cannot broadcast {} with {}: sizes {} and {} differ at axis {}",
                              op, a, b, a[a.rank() - longer.rank() + i + offset],
-                             b[b.rank() - longer.rank() + i + offset],
-                             i + offset - longer.rank());
+                             b[b.rank() - longer.rank() + i + offset], i + offset - longer.rank());
         }
         size = shorter[i];
     }
@@ -115,17 +114,18 @@ std::int64_t checked_numel(std::string_view op, const Shape& shape, DType dtype)
         }
         empty = empty || size == 0;
     }
-    if (empty) return 0;
+    // Sizes beside a zero count too, as in NumPy: strides and partial products must not overflow.
     const std::int64_t limit = max_bytes / static_cast<std::int64_t>(item_size(dtype));
     std::int64_t count = 1;
     for (const std::int64_t size : shape) {
+        if (size == 0) continue;
         if (count > limit / size) {
             fail<ShapeError>("{}: shape {} of {} is too large: its bytes exceed 2^62", op, shape,
                              dtype);
         }
         count *= size;
     }
-    return count;
+    return empty ? 0 : count;
 }
 
 std::size_t checked_bytes(std::string_view op, const Shape& shape, DType dtype) {

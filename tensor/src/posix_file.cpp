@@ -1,0 +1,141 @@
+#include "posix_file.hpp"
+
+#include "fail.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace glassgrad::detail {
+
+namespace {
+
+constexpr std::size_t largest_transfer = std::size_t{1} << 30;
+
+[[noreturn]] void fail_system(const std::string& where, std::string_view what, int error = errno) {
+    fail<FileError>("{}: {}: {}", where, what, std::generic_category().message(error));
+}
+
+void check_name(const std::string& where, const std::string& path) {
+    if (path.empty()) fail<FileError>("{}the name of the file is empty", where);
+    if (path.find('\0') != path.npos) {
+        fail<FileError>("{}the name of the file has a NUL byte in it", where);
+    }
+}
+
+template <class Call>
+auto retried(Call call) {
+    auto result = call();
+    while (result < 0 && errno == EINTR) result = call();
+    return result;
+}
+
+}  // namespace
+
+InputFile::InputFile(std::string op, std::string path) : where_(op + ": " + path) {
+    check_name(op + ": ", path);
+    // Not blocking, so that a pipe without a writer is refused below instead of waited for.
+    descriptor_ = retried([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
+    if (descriptor_ < 0) fail_system(where_, "cannot open");
+    struct stat status {};
+    const int failed = ::fstat(descriptor_, &status);
+    const int error = errno;
+    if (failed != 0 || !S_ISREG(status.st_mode)) {
+        ::close(descriptor_);
+        if (failed != 0) fail_system(where_, "cannot look at it", error);
+        fail<FileError>("{}: not a regular file{}", where_,
+                        S_ISDIR(status.st_mode) ? " but a directory" : "");
+    }
+    size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+InputFile::~InputFile() { ::close(descriptor_); }
+
+void InputFile::read(std::uint64_t offset, std::byte* out, std::size_t count) const {
+    while (count > 0) {
+        const std::size_t wanted = std::min(count, largest_transfer);
+        const ssize_t got =
+            retried([&] { return ::pread(descriptor_, out, wanted, static_cast<off_t>(offset)); });
+        if (got < 0) fail_system(where_, "cannot read");
+        if (got == 0) fail<FileError>("{}: became shorter while it was read", where_);
+        out += got;
+        offset += static_cast<std::uint64_t>(got);
+        count -= static_cast<std::size_t>(got);
+    }
+}
+
+OutputFile::OutputFile(std::string op, std::string path) : where_(op + ": " + path), path_(path) {
+    check_name(op + ": ", path);
+    struct stat status {};
+    const bool exists = ::stat(path.c_str(), &status) == 0;
+    if (exists && !S_ISREG(status.st_mode)) {
+        fail<FileError>("{}: not a regular file{}", where_,
+                        S_ISDIR(status.st_mode) ? " but a directory" : "");
+    }
+    if (exists) {
+        std::error_code error;
+        const std::filesystem::path target = std::filesystem::canonical(path, error);
+        if (!error) path_ = target.string();
+    }
+    static std::atomic<unsigned> serial{0};
+    do {
+        temporary_ = fmt::format("{}.tmp.{}.{}", path_, ::getpid(), serial++);
+        descriptor_ = retried([&] {
+            return ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        });
+    } while (descriptor_ < 0 && errno == EEXIST);
+    if (descriptor_ < 0) fail_system(where_, "cannot create a file beside it");
+    if (exists) (void)::fchmod(descriptor_, status.st_mode & 07777);
+}
+
+OutputFile::~OutputFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void OutputFile::write(const void* bytes, std::size_t count) {
+    const auto* from = static_cast<const std::byte*>(bytes);
+    while (count > 0) {
+        const std::size_t wanted = std::min(count, largest_transfer);
+        const ssize_t done = retried([&] { return ::write(descriptor_, from, wanted); });
+        if (done < 0) fail_system(where_, "cannot write");
+        from += done;
+        count -= static_cast<std::size_t>(done);
+    }
+}
+
+void OutputFile::close() {
+    const int descriptor = descriptor_;
+    descriptor_ = -1;
+    if (::close(descriptor) != 0 && errno != EINTR) fail_system(where_, "cannot close");
+}
+
+void OutputFile::commit() {
+    if (retried([&] { return ::fsync(descriptor_); }) != 0) fail_system(where_, "cannot sync");
+    close();
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+        fail_system(where_, "cannot give the file its name");
+    }
+    temporary_.clear();
+    // The new name itself is on disk once the folder is synced.
+    const std::string folder = std::filesystem::path(path_).parent_path().string();
+    const int descriptor = retried([&] {
+        return ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    });
+    if (descriptor < 0) {
+        if (errno == EACCES) return;  // a folder that may be written but not read
+        fail_system(where_, "cannot open its folder to sync it");
+    }
+    const int failed = retried([&] { return ::fsync(descriptor); });
+    const int error = errno;
+    ::close(descriptor);
+    if (failed != 0 && error != EINVAL) fail_system(where_, "cannot sync its folder", error);
+}
+
+}  // namespace glassgrad::detail
