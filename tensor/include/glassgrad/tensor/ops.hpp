@@ -78,16 +78,16 @@ bool allclose(const Tensor& a, const Tensor& b, const CloseOptions& options = {}
 
 // Reductions over `axes` (all by default).
 struct ReduceOptions {
-    Axes axes;
+    Axes axes = {};
     bool keepdims = false;
 };
 struct VarOptions {
-    Axes axes;
+    Axes axes = {};
     bool keepdims = false;
     double correction = 0;  ///< the divisor is n - correction: 0 as in NumPy, 1 for unbiased
 };
 struct ArgOptions {
-    std::optional<std::int64_t> axis;  ///< none: over the flattened tensor
+    std::optional<std::int64_t> axis = {};  ///< none: over the flattened tensor
     bool keepdims = false;
 };
 /// f32 is added up in f64. boolean counts into i64. The sum of nothing is 0.
@@ -127,8 +127,8 @@ Tensor permute(const Tensor& x, std::initializer_list<std::int64_t> axes);
 /// Two axes exchanged (PyTorch's transpose); the last two by default.
 Tensor transpose(const Tensor& x, std::int64_t axis0 = -2, std::int64_t axis1 = -1);
 struct SliceOptions {
-    std::optional<std::int64_t> start;
-    std::optional<std::int64_t> stop;
+    std::optional<std::int64_t> start = {};
+    std::optional<std::int64_t> stop = {};
     std::int64_t step = 1;
 };
 /// x[..., start:stop:step, ...] along `axis`, with Python's rules for negative and missing bounds.

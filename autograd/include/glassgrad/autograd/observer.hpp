@@ -1,0 +1,83 @@
+#pragma once
+// Those who watch: recorders, watchdogs, profilers. They see every op forward and backward; when
+// there are none, an op pays one branch.
+
+#include <glassgrad/autograd/op_row.hpp>
+#include <glassgrad/autograd/variable.hpp>
+#include <glassgrad/tensor/scope.hpp>
+
+#include <cstdint>
+#include <span>
+
+namespace glassgrad {
+
+/// An op was computed (and recorded, if `output.requires_grad()`).
+struct ForwardEvent {
+    const OpRow& row;
+    const Attributes& attributes;
+    std::span<const Variable> inputs;
+    const Variable& output;
+    std::span<const Variable> saved;  ///< what the backward pass will read; empty if not recorded
+    const ScopeNode* scope;
+};
+
+/// A sweep computed the gradients of an op's inputs.
+struct BackwardEvent {
+    const OpRow& row;
+    std::int64_t output_id;           ///< id() of the op's result, so of its ForwardEvent
+    const Variable& gradient;         ///< gy, the whole gradient of the result
+    std::span<const Variable> saved;  ///< values read, under the ids that they had in forward
+    std::span<const Variable> gradients;    ///< gx of each input; undefined where none is wanted
+    std::span<const std::int64_t> input_ids;  ///< id() of each input; 0 where none is wanted
+    const ScopeNode* scope;           ///< where the op was computed forward
+};
+
+/// Several gradients of one value were added up, in this order.
+struct AccumulateEvent {
+    std::int64_t of;  ///< id() of the value
+    std::span<const Variable> contributions;
+    const Variable& total;
+    const ScopeNode* scope;
+};
+
+/// The whole gradient of a value is known: after the sum and the hooks.
+struct GradientEvent {
+    std::int64_t of;  ///< id() of the value
+    const Variable& gradient;
+};
+
+class Observer {
+  public:
+    virtual ~Observer() = default;
+    virtual void on_forward(const ForwardEvent&) {}
+    virtual void on_backward(const BackwardEvent&) {}
+    virtual void on_accumulate(const AccumulateEvent&) {}
+    virtual void on_gradient(const GradientEvent&) {}
+};
+
+/// `observer` sees what this thread does for the lifetime of the object.
+class Observing {
+  public:
+    explicit Observing(Observer& observer);
+    ~Observing();
+    Observing(const Observing&) = delete;
+    Observing& operator=(const Observing&) = delete;
+
+  private:
+    Observer* observer_;
+};
+
+namespace detail {
+
+inline constinit thread_local int observer_count = 0;
+/// True inside a pullback of a pass that is not recorded: its inner steps are not ops of their own.
+inline constinit thread_local bool observers_paused = false;
+
+inline bool observed() noexcept { return observer_count > 0 && !observers_paused; }
+
+std::span<Observer* const> observers() noexcept;
+void notify_forward(const OpRow& row, const Attributes& attributes,
+                    std::span<const Variable> inputs, const Variable& output);
+
+}  // namespace detail
+}  // namespace glassgrad

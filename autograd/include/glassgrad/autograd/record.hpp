@@ -1,0 +1,231 @@
+#pragma once
+// record: how an op, of the library or of a user, joins the graph.
+//
+//   const OpRow cube_row{.name = "cube", .forward = "y = x³", .backward = "gx = 3 x² gy"};
+//   Variable cube(const Variable& x) {
+//       return record(cube_row, pow(x.value(), 3),
+//                     edge(x, [](const auto& gy, const auto& x) { return 3.0 * x * x * gy; }, x));
+//   }
+//
+// One edge an input, with the rule for its gradient. A rule gets gy and then the values named
+// after it, in which `result` stands for the op's own result. It is written once, for `auto`:
+// called with Tensors in the usual pass, with Variables when derivatives of derivatives are asked
+// for. An input that needs no gradient drops its edge and all that the edge would keep.
+
+#include <glassgrad/autograd/grad_mode.hpp>
+#include <glassgrad/autograd/node.hpp>
+#include <glassgrad/autograd/observer.hpp>
+#include <glassgrad/autograd/op_row.hpp>
+#include <glassgrad/autograd/variable.hpp>
+
+#include <array>
+#include <concepts>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace glassgrad {
+
+/// Stands for the op's own result among the values that an edge's rule reads.
+struct ResultTag {};
+inline constexpr ResultTag result{};
+
+template <class Rule, class... Saved>
+struct Edge {
+    const Variable& input;
+    Rule rule;
+    std::tuple<const Saved&...> saved;
+    static constexpr bool reads_result = (std::is_same_v<Saved, ResultTag> || ...);
+};
+
+/// The gradient of `input` is rule(gy, saved...). A rule's answer may still be broadcast: the
+/// engine sums it to the shape of the input.
+template <class Rule, class... Saved>
+Edge<Rule, Saved...> edge(const Variable& input, Rule rule, const Saved&... saved) {
+    return {input, std::move(rule), {saved...}};
+}
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_edge = false;
+template <class Rule, class... Saved>
+inline constexpr bool is_edge<Edge<Rule, Saved...>> = true;
+
+inline const Tensor& as(std::type_identity<Tensor>, const Variable& x) { return x.value(); }
+inline const Variable& as(std::type_identity<Variable>, const Variable& x) { return x; }
+inline Tensor answer(std::type_identity<Tensor>, Tensor x) { return x; }
+inline Tensor answer(std::type_identity<Tensor>, const Variable& x) {
+    return x.defined() ? x.value() : Tensor();
+}
+inline Variable answer(std::type_identity<Variable>, Variable x) { return x; }
+
+/// An edge as a node keeps it: without what it would read when no gradient is wanted.
+template <class Rule, class... Saved>
+struct KeptEdge {
+    Rule rule;
+    std::tuple<std::conditional_t<std::is_same_v<Saved, ResultTag>, ResultTag, Variable>...> saved;
+
+    explicit KeptEdge(const Edge<Rule, Saved...>& edge) : rule(edge.rule) {
+        if (edge.input.requires_grad()) saved = edge.saved;
+    }
+
+    template <class V>
+    V apply(const V& gy, const V& y) const {
+        constexpr std::type_identity<V> kind;
+        const auto pick = [&](const auto& kept) -> const V& {
+            if constexpr (std::is_same_v<std::remove_cvref_t<decltype(kept)>, ResultTag>) {
+                return y;
+            } else {
+                return as(kind, kept);
+            }
+        };
+        return std::apply(
+            [&](const auto&... kept) { return answer(kind, rule(gy, pick(kept)...)); }, saved);
+    }
+    void list(std::vector<Variable>& out) const {
+        const auto add = [&](const auto& kept) {
+            if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(kept)>, ResultTag>) {
+                if (kept.defined()) out.push_back(kept);
+            }
+        };
+        std::apply([&](const auto&... kept) { (add(kept), ...); }, saved);
+    }
+    void release() noexcept { saved = {}; }
+};
+
+/// The op's own result, for rules that read it; made into a Variable at call time, so that a node
+/// never holds itself.
+Variable result_variable(const Tensor& value, Node& node);
+
+template <class E>
+struct KeptOf;
+template <class Rule, class... Saved>
+struct KeptOf<Edge<Rule, Saved...>> {
+    using type = KeptEdge<Rule, Saved...>;
+};
+
+template <class... E>
+struct OpNode final : Node {
+    static constexpr std::size_t count = sizeof...(E);
+    static constexpr bool reads_result = (E::reads_result || ...);
+
+    OpNode(const OpRow& op, const Tensor& value, std::int64_t number, const E&... given)
+        : Node(op, value, number),
+          next{given.input.requires_grad() ? given.input.node() : NodePtr()...},
+          edges(given...) {
+        if constexpr (reads_result) {
+            if (((E::reads_result && given.input.requires_grad()) || ...)) kept_result = value;
+        }
+    }
+
+    std::span<const NodePtr> inputs() const noexcept override { return next; }
+
+    void pull(const Tensor& gy, Gradients<Tensor>& out) override {
+        run<Tensor>(gy, kept_result, out, std::index_sequence_for<E...>());
+    }
+    void pull(const Variable& gy, Gradients<Variable>& out) override {
+        const Variable y = kept_result.defined() ? result_variable(kept_result, *this) : Variable();
+        run<Variable>(gy, y, out, std::index_sequence_for<E...>());
+    }
+    void list_saved(std::vector<Variable>& out) const override {
+        std::apply([&](const auto&... each) { (each.list(out), ...); }, edges);
+        if (kept_result.defined()) {
+            out.push_back(result_variable(kept_result, const_cast<OpNode&>(*this)));
+        }
+    }
+    void release() noexcept override {
+        std::apply([](auto&... each) { (each.release(), ...); }, edges);
+        kept_result = Tensor();
+    }
+
+  private:
+    template <class V, std::size_t... I>
+    void run(const V& gy, const V& y, Gradients<V>& out, std::index_sequence<I...>) {
+        ((out.wanted(next[I].get())
+              ? out.put(I, *next[I], std::get<I>(edges).apply(gy, y))
+              : void()),
+         ...);
+    }
+
+    std::array<NodePtr, count> next;
+    std::tuple<typename KeptOf<E>::type...> edges;
+    Tensor kept_result;
+};
+
+/// A node with as many inputs as a call had (concat); the rule gets the number of the input.
+template <class Rule>
+struct ManyNode final : Node {
+    ManyNode(const OpRow& op, const Tensor& value, std::int64_t number,
+             std::span<const Variable> given, Rule pullback)
+        : Node(op, value, number), rule(std::move(pullback)) {
+        next.reserve(given.size());
+        for (const Variable& x : given) {
+            next.push_back(x.requires_grad() ? x.node() : NodePtr());
+        }
+    }
+    std::span<const NodePtr> inputs() const noexcept override { return next; }
+    void pull(const Tensor& gy, Gradients<Tensor>& out) override { run(gy, out); }
+    void pull(const Variable& gy, Gradients<Variable>& out) override { run(gy, out); }
+
+  private:
+    template <class V>
+    void run(const V& gy, Gradients<V>& out) {
+        for (std::size_t i = 0; i < next.size(); ++i) {
+            if (out.wanted(next[i].get())) out.put(i, *next[i], rule(i, gy));
+        }
+    }
+
+    std::vector<NodePtr> next;
+    Rule rule;
+};
+
+}  // namespace detail
+
+/// The result of an op: `value`, computed from the inputs of the edges. `attributes` is called
+/// only while someone observes.
+template <std::invocable<> A, class... E>
+    requires(detail::is_edge<E> && ...)
+Variable record(const OpRow& row, Tensor value, const A& attributes, const E&... edges) {
+    const std::int64_t id = detail::next_id();
+    detail::NodePtr node;
+    if (grad_enabled() && (edges.input.requires_grad() || ...)) {
+        node = detail::make_node<detail::OpNode<E...>>(row, value, id, edges...);
+    }
+    Variable y(std::move(value), std::move(node), id);
+    if (detail::observed()) {
+        const Variable inputs[] = {edges.input...};
+        detail::notify_forward(row, attributes(), inputs, y);
+    }
+    return y;
+}
+
+template <class... E>
+    requires(sizeof...(E) > 0 && (detail::is_edge<E> && ...))
+Variable record(const OpRow& row, Tensor value, const E&... edges) {
+    return record(row, std::move(value), [] { return Attributes(); }, edges...);
+}
+
+/// An op of any number of inputs; the gradient of input i is rule(i, gy).
+template <std::invocable<> A, class Rule>
+Variable record_many(const OpRow& row, Tensor value, const A& attributes,
+                     std::span<const Variable> inputs, Rule rule) {
+    const std::int64_t id = detail::next_id();
+    detail::NodePtr node;
+    bool wanted = false;
+    for (const Variable& x : inputs) wanted = wanted || x.requires_grad();
+    if (wanted && grad_enabled()) {
+        node = detail::make_node<detail::ManyNode<Rule>>(row, value, id, inputs, std::move(rule));
+    }
+    Variable y(std::move(value), std::move(node), id);
+    if (detail::observed()) detail::notify_forward(row, attributes(), inputs, y);
+    return y;
+}
+
+/// The result of an op that has no derivative (a row without `backward`). Throws GraphError when a
+/// gradient would be lost: grad mode is on and an input requires one.
+Variable record_without_derivative(const OpRow& row, Tensor value,
+                                   std::span<const Variable> inputs);
+
+}  // namespace glassgrad

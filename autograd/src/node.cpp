@@ -1,0 +1,63 @@
+#include <glassgrad/autograd/node.hpp>
+#include <glassgrad/autograd/record.hpp>
+#include <glassgrad/tensor/error.hpp>
+#include <glassgrad/tensor/memory.hpp>
+
+#include <string>
+
+namespace glassgrad {
+namespace detail {
+
+namespace {
+constinit thread_local Node* dead = nullptr;
+constinit thread_local bool burying = false;
+constinit Counter ids{0};
+}  // namespace
+
+std::int64_t next_id() noexcept { return ids.next(); }
+
+void* allocate_node(std::size_t bytes) { return pool_allocate(bytes); }
+void free_node(void* block, std::size_t bytes) noexcept { pool_free(block, bytes); }
+
+Node::Node(const OpRow& op, const Tensor& value, std::int64_t number)
+    : id(number), row(&op), scope(current_scope()), shape(value.shape()), dtype(value.dtype()) {}
+Node::~Node() = default;
+
+// A node's destructor drops the nodes of its inputs, which come back here: they wait in a list
+// instead of nesting, so a chain of any length is freed in constant stack.
+void dispose(Node* node) noexcept {
+    node->next_dead = dead;
+    dead = node;
+    if (burying) return;
+    burying = true;
+    while (dead) {
+        Node* next = std::exchange(dead, dead->next_dead);
+        const std::size_t bytes = next->block_bytes;
+        next->~Node();
+        free_node(next, bytes);
+    }
+    burying = false;
+}
+
+Variable result_variable(const Tensor& value, Node& node) {
+    return Variable(value, NodePtr::share(&node), node.id);
+}
+
+}  // namespace detail
+
+Variable record_without_derivative(const OpRow& row, Tensor value,
+                                   std::span<const Variable> inputs) {
+    if (grad_enabled()) {
+        for (const Variable& x : inputs) {
+            if (!x.requires_grad()) continue;
+            throw GraphError(std::string(row.name) + ": has no derivative, and " + describe(x) +
+                                 " requires a gradient, which would be lost",
+                             "compute it under NoGrad, or on x.detach()");
+        }
+    }
+    Variable y(std::move(value));
+    if (detail::observed()) detail::notify_forward(row, {}, inputs, y);
+    return y;
+}
+
+}  // namespace glassgrad

@@ -1,0 +1,17 @@
+#include <glassgrad/autograd/op_row.hpp>
+
+#include "ops/family.hpp"
+
+namespace glassgrad {
+
+std::vector<const OpRow*> op_table() {
+    std::vector<const OpRow*> table;
+    for (const std::span<const OpRow> family :
+         {detail::arithmetic_rows(), detail::elementwise_rows(), detail::matmul_rows(),
+          detail::reduce_rows(), detail::shape_rows(), detail::softmax_rows()}) {
+        for (const OpRow& row : family) table.push_back(&row);
+    }
+    return table;
+}
+
+}  // namespace glassgrad

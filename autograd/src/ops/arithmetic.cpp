@@ -1,0 +1,218 @@
+// Arithmetic of two Variables, or of one and a number.
+
+#include <glassgrad/autograd/ops.hpp>
+
+#include "family.hpp"
+
+#include <cmath>
+
+namespace glassgrad {
+
+using detail::binary_samples;
+using detail::find;
+using detail::Samples;
+using detail::spread;
+using detail::tensor_of;
+
+namespace {
+
+using Binary = Variable (*)(const Variable&, const Variable&);
+
+constexpr OpRow rows[] = {
+    {.name = "add",
+     .forward = "y = a + b",
+     .backward = "ga = gy; gb = gy",
+     .samples = [] {
+         Samples samples = binary_samples(Binary(add), {-2, 2}, {-2, 2});
+         samples.push_back(detail::sample("with a number", spread({2, 3}, {-2, 2}, 1),
+                                          [](const Variable& x) { return x + 1.5; }));
+         return samples;
+     }},
+    {.name = "sub",
+     .forward = "y = a - b",
+     .backward = "ga = gy; gb = -gy",
+     .samples = [] {
+         Samples samples = binary_samples(Binary(sub), {-2, 2}, {-2, 2});
+         samples.push_back(detail::sample("a number less x", spread({2, 3}, {-2, 2}, 1),
+                                          [](const Variable& x) { return 1.5 - x; }));
+         return samples;
+     }},
+    {.name = "mul",
+     .forward = "y = a b, element by element",
+     .backward = "ga = gy b; gb = gy a",
+     .samples = [] { return binary_samples(Binary(mul), {-2, 2}, {-2, 2}); }},
+    {.name = "div",
+     .forward = "y = a / b",
+     .backward = "ga = gy / b; gb = -gy y / b",
+     .samples = [] {
+         Samples samples = binary_samples(Binary(div), {-2, 2}, {0.5, 2});
+         samples.push_back(detail::sample("by a number", spread({2, 3}, {-2, 2}, 1),
+                                          [](const Variable& x) { return x / 1.5; }));
+         samples.push_back(detail::sample("a number by x", spread({2, 3}, {0.5, 2}, 1),
+                                          [](const Variable& x) { return 1.5 / x; }));
+         return samples;
+     }},
+    {.name = "neg",
+     .forward = "y = -x",
+     .backward = "gx = -gy",
+     .samples = [] { return detail::unary_samples(neg, {-2, 2}); }},
+    {.name = "scale",
+     .forward = "y = factor x",
+     .backward = "gx = factor gy",
+     .samples =
+         [] {
+             return Samples{detail::sample("by -1.7", spread({2, 3}, {-2, 2}, 1),
+                                           [](const Variable& x) { return scale(x, -1.7); }),
+                            detail::sample("rank 0", spread({}, {-2, 2}, 2),
+                                           [](const Variable& x) { return scale(x, 0.3); }),
+                            detail::sample("no elements", spread({0, 3}, {-2, 2}, 3),
+                                           [](const Variable& x) { return scale(x, 0.3); })};
+         }},
+    {.name = "pow",
+     .forward = "y = a^b",
+     .backward = "ga = gy b a^(b-1), 0 where b = 0; gb = gy y log(a), 0 where a = 0 <= b",
+     .samples =
+         [] {
+             Samples samples = binary_samples(Binary(pow), {0.5, 2}, {-1.5, 2.5});
+             for (const double p : {3.0, 2.0, 1.0, 0.5, -1.0, -2.5}) {
+                 samples.push_back(detail::sample("to the power " + std::to_string(p),
+                                                  spread({2, 3}, {0.5, 2}, 1),
+                                                  [p](const Variable& x) { return pow(x, p); }));
+             }
+             samples.push_back(detail::sample("negative to the power 3", spread({3}, {-2, -0.5}, 1),
+                                              [](const Variable& x) { return pow(x, 3.0); }));
+             return samples;
+         }},
+};
+
+/// b a^(b-1), which is 0 for b = 0 whatever a is.
+template <class V>
+V power_slope(const V& a, const V& b) {
+    const Tensor& exponent = tensor_of(b);
+    const Tensor zero = zeros_like(exponent);
+    const V slope = b * pow(a, b - 1.0);
+    return where(equal(exponent, zero), V(zero), slope);
+}
+
+/// log(a), and 0 where a = 0 <= b: there a^b stays 0 (or 1) as b moves.
+template <class V>
+V power_log(const V& a, const V& b) {
+    const Tensor& base = tensor_of(a);
+    const Tensor& exponent = tensor_of(b);
+    const Tensor flat = logical_and(equal(base, zeros_like(base)),
+                                    greater_equal(exponent, zeros_like(exponent)));
+    return where(flat, V(zeros_like(base)), log(a));
+}
+
+}  // namespace
+
+std::span<const OpRow> detail::arithmetic_rows() { return rows; }
+
+Variable add(const Variable& a, const Variable& b) {
+    constexpr auto pass = [](const auto& gy) { return gy; };
+    return record(find(rows, "add"), add(a.value(), b.value()), edge(a, pass), edge(b, pass));
+}
+
+Variable add(const Variable& a, double b) {
+    return record(
+        find(rows, "add"), add(a.value(), b), [=] { return Attributes{{"b", b}}; },
+        edge(a, [](const auto& gy) { return gy; }));
+}
+
+Variable sub(const Variable& a, const Variable& b) {
+    return record(find(rows, "sub"), sub(a.value(), b.value()),
+                  edge(a, [](const auto& gy) { return gy; }),
+                  edge(b, [](const auto& gy) { return -gy; }));
+}
+
+Variable mul(const Variable& a, const Variable& b) {
+    constexpr auto times = [](const auto& gy, const auto& other) { return gy * other; };
+    return record(find(rows, "mul"), mul(a.value(), b.value()), edge(a, times, b),
+                  edge(b, times, a));
+}
+
+Variable div(const Variable& a, const Variable& b) {
+    return record(find(rows, "div"), div(a.value(), b.value()),
+                  edge(
+                      a, [](const auto& gy, const auto& divisor) { return gy / divisor; }, b),
+                  edge(
+                      b,
+                      [](const auto& gy, const auto& y, const auto& divisor) {
+                          return -(gy * y) / divisor;
+                      },
+                      result, b));
+}
+
+Variable neg(const Variable& x) {
+    return record(find(rows, "neg"), neg(x.value()), edge(x, [](const auto& gy) { return -gy; }));
+}
+
+Variable scale(const Variable& x, double factor) {
+    return record(
+        find(rows, "scale"), scale(x.value(), factor),
+        [=] { return Attributes{{"factor", factor}}; },
+        edge(x, [factor](const auto& gy) { return scale(gy, factor); }));
+}
+
+Variable pow(const Variable& x, double p) {
+    return record(
+        find(rows, "pow"), pow(x.value(), p), [=] { return Attributes{{"b", p}}; },
+        edge(
+            x,
+            [p](const auto& gy, const auto& base) {
+                if (p == 0) return scale(gy, 0);
+                if (p == 1) return gy * 1.0;
+                if (p == 2) return gy * scale(base, 2);
+                return gy * scale(pow(base, p - 1), p);
+            },
+            x));
+}
+
+Variable pow(const Variable& a, const Variable& b) {
+    return record(find(rows, "pow"), pow(a.value(), b.value()),
+                  edge(
+                      a,
+                      [](const auto& gy, const auto& base, const auto& exponent) {
+                          return gy * power_slope(base, exponent);
+                      },
+                      a, b),
+                  edge(
+                      b,
+                      [](const auto& gy, const auto& y, const auto& base, const auto& exponent) {
+                          return gy * y * power_log(base, exponent);
+                      },
+                      result, a, b));
+}
+
+Variable operator+(const Variable& a, const Variable& b) { return add(a, b); }
+Variable operator-(const Variable& a, const Variable& b) { return sub(a, b); }
+Variable operator*(const Variable& a, const Variable& b) { return mul(a, b); }
+Variable operator/(const Variable& a, const Variable& b) { return div(a, b); }
+Variable operator+(const Variable& a, double b) { return add(a, b); }
+Variable operator-(const Variable& a, double b) { return add(a, -b); }
+Variable operator*(const Variable& a, double b) { return scale(a, b); }
+Variable operator+(double a, const Variable& b) { return add(b, a); }
+Variable operator*(double a, const Variable& b) { return scale(b, a); }
+Variable operator-(const Variable& x) { return neg(x); }
+
+Variable operator-(double a, const Variable& b) {
+    return record(
+        find(rows, "sub"), a - b.value(), [=] { return Attributes{{"a", a}}; },
+        edge(b, [](const auto& gy) { return -gy; }));
+}
+
+Variable operator/(const Variable& a, double b) {
+    return record(
+        find(rows, "div"), a.value() / b, [=] { return Attributes{{"b", b}}; },
+        edge(a, [b](const auto& gy) { return gy / b; }));
+}
+
+Variable operator/(double a, const Variable& b) {
+    return record(
+        find(rows, "div"), a / b.value(), [=] { return Attributes{{"a", a}}; },
+        edge(
+            b, [](const auto& gy, const auto& y, const auto& divisor) { return -(gy * y) / divisor; },
+            result, b));
+}
+
+}  // namespace glassgrad

@@ -1,0 +1,66 @@
+#pragma once
+// What the files of ops share: each has one table of rows, in which its functions find their own
+// while compiling, and helpers that make the samples of a row.
+
+#include <glassgrad/autograd/op_row.hpp>
+#include <glassgrad/autograd/record.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace glassgrad::detail {
+
+// Each file's table.
+std::span<const OpRow> arithmetic_rows();
+std::span<const OpRow> elementwise_rows();
+std::span<const OpRow> matmul_rows();
+std::span<const OpRow> reduce_rows();
+std::span<const OpRow> shape_rows();
+std::span<const OpRow> softmax_rows();
+
+/// The row of `name`; a name without a row does not compile.
+template <std::size_t N>
+consteval const OpRow& find(const OpRow (&rows)[N], std::string_view name) {
+    for (const OpRow& row : rows) {
+        if (row.name == name) return row;
+    }
+    throw "no row of this name";
+}
+
+using Samples = std::vector<OpSample>;
+
+struct Interval {
+    double low;
+    double high;
+};
+
+/// f64 values spread over an interval without repeating or ordering; `seed` sets them apart.
+Tensor spread(const Shape& shape, Interval interval, int seed);
+
+/// One input of each of the shapes (), (3,), (2, 3), (0, 3).
+Samples unary_samples(Variable (*f)(const Variable&), Interval domain);
+
+/// Every pair of the shapes (), (3,), (2, 3), (1, 3), (2, 1), and pairs with no elements.
+Samples binary_samples(Variable (*f)(const Variable&, const Variable&), Interval a, Interval b);
+
+/// A sample with one input.
+template <class F>
+OpSample sample(std::string_view label, const Tensor& x, F f) {
+    return {std::string(label), {x}, [f](std::span<const Variable> in) { return f(in[0]); }};
+}
+/// A sample with two inputs.
+template <class F>
+OpSample sample(std::string_view label, const Tensor& a, const Tensor& b, F f) {
+    return {std::string(label), {a, b}, [f](std::span<const Variable> in) { return f(in[0], in[1]); }};
+}
+
+/// The tensor behind a rule's argument, whichever kind of pass calls it.
+inline const Tensor& tensor_of(const Tensor& x) { return x; }
+inline const Tensor& tensor_of(const Variable& x) { return x.value(); }
+
+}  // namespace glassgrad::detail

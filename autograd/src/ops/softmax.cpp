@@ -1,0 +1,73 @@
+// Softmax, its logarithm, and the fused derivative that the usual backward pass runs.
+
+#include <glassgrad/autograd/ops.hpp>
+
+#include "family.hpp"
+
+namespace glassgrad {
+
+using detail::find;
+using detail::Samples;
+using detail::spread;
+
+namespace {
+
+template <Variable (*F)(const Variable&, std::int64_t)>
+Samples over_axes() {
+    Samples samples;
+    const auto add = [&](const Shape& shape, std::int64_t axis, int seed) {
+        samples.push_back(detail::sample(to_string(shape) + " along " + std::to_string(axis),
+                                         spread(shape, {-2, 2}, seed),
+                                         [axis](const Variable& x) { return F(x, axis); }));
+    };
+    add({4}, -1, 1);
+    add({2, 3}, 1, 2);
+    add({2, 3}, 0, 3);
+    add({2, 4, 3}, 1, 4);
+    add({0, 3}, -1, 5);
+    return samples;
+}
+
+constexpr OpRow rows[] = {
+    {.name = "softmax",
+     .forward = "y[i] = exp(x[i] - max(x)) / sum_k exp(x[k] - max(x)); 0 if every x is -inf",
+     .backward = "gx = y (gy - sum_k gy[k] y[k])",
+     .holds = "sum(y, axis) = 1; y >= 0",
+     .samples = over_axes<softmax>},
+    {.name = "log_softmax",
+     .forward = "y[i] = x[i] - max(x) - log sum_k exp(x[k] - max(x))",
+     .backward = "gx = gy - exp(y) sum_k gy[k]",
+     .holds = "sum(exp(y), axis) = 1; y <= 0",
+     .samples = over_axes<log_softmax>},
+};
+
+}  // namespace
+
+std::span<const OpRow> detail::softmax_rows() { return rows; }
+
+Variable softmax_vjp(const Variable& y, const Variable& gy, std::int64_t axis) {
+    if (!grad_enabled()) return Variable(softmax_vjp(y.value(), gy.value(), axis));
+    return y * (gy - sum(gy * y, {.axes = {axis}, .keepdims = true}));
+}
+
+Variable softmax(const Variable& x, std::int64_t axis) {
+    return record(
+        find(rows, "softmax"), softmax(x.value(), axis),
+        [=] { return Attributes{{"axis", axis}}; },
+        edge(
+            x, [axis](const auto& gy, const auto& y) { return softmax_vjp(y, gy, axis); }, result));
+}
+
+Variable log_softmax(const Variable& x, std::int64_t axis) {
+    return record(
+        find(rows, "log_softmax"), log_softmax(x.value(), axis),
+        [=] { return Attributes{{"axis", axis}}; },
+        edge(
+            x,
+            [axis](const auto& gy, const auto& y) {
+                return gy - exp(y) * sum(gy, {.axes = {axis}, .keepdims = true});
+            },
+            result));
+}
+
+}  // namespace glassgrad
