@@ -66,7 +66,11 @@ class Parser {
         fail<FileError>(fix, "{}: {}", where_, fmt::format(text, std::forward<Args>(args)...));
     }
 
-    std::string_view rest() const { return text_.substr(at_); }
+    std::string_view rest() const {
+        std::size_t end = text_.size();
+        while (end > at_ && is_space(text_[end - 1])) --end;
+        return text_.substr(at_, end - at_);
+    }
 
     /// The next character that is no blank.
     char peek() {
