@@ -1,0 +1,1 @@
+#include <glassgrad/layers/gradcheck.hpp>
