@@ -36,39 +36,66 @@ constexpr std::int64_t tiny = 512;
 template <class T>
 using Arithmetic = std::conditional_t<std::is_same_v<T, std::int64_t>, std::uint64_t, T>;
 
-/// Plain loops; `a_row`, `a_col`, `b_row`, `b_col` are the steps of op(a) and op(b).
-template <class T>
-void loops(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
-           std::int64_t a_col, const T* b, std::int64_t b_row, std::int64_t b_col, T* c) {
+/// Rows of c, N wide from column 0 on, with the sums of a row in registers. Each sum runs over k in
+/// order, whatever N is.
+template <int N, class T>
+void panel(std::int64_t m, std::int64_t k, const T* a, std::int64_t a_row, std::int64_t a_col,
+           const T* b, std::int64_t b_row, T* c, std::int64_t c_row) {
     using A = Arithmetic<T>;
-    const auto product = [](T x, T y) { return static_cast<A>(x) * static_cast<A>(y); };
-    if (b_col == 1) {
-        for (std::int64_t i = 0; i < m; ++i, a += a_row, c += n) {
-            for (std::int64_t j = 0; j < n; ++j) c[j] = static_cast<T>(product(a[0], b[j]));
-            for (std::int64_t p = 1; p < k; ++p) {
-                const T x = a[p * a_col];
-                const T* row = b + p * b_row;
-                for (std::int64_t j = 0; j < n; ++j) {
-                    c[j] = static_cast<T>(static_cast<A>(c[j]) + product(x, row[j]));
-                }
-            }
+    for (std::int64_t i = 0; i < m; ++i, a += a_row, c += c_row) {
+        A sums[N] = {};
+        for (std::int64_t p = 0; p < k; ++p) {
+            const A x = static_cast<A>(a[p * a_col]);
+            for (int j = 0; j < N; ++j) sums[j] += x * static_cast<A>(b[p * b_row + j]);
         }
-        return;
+        for (int j = 0; j < N; ++j) c[j] = static_cast<T>(sums[j]);
     }
-    for (std::int64_t i = 0; i < m; ++i, a += a_row, c += n) {
-        for (std::int64_t j = 0; j < n; ++j) {
-            const T* column = b + j * b_col;
-            A total{};
-            for (std::int64_t p = 0; p < k; ++p) total += product(a[p * a_col], column[p * b_row]);
-            c[j] = static_cast<T>(total);
+}
+
+/// Plain loops over op(b) row by row, in panels of up to eight columns.
+template <class T>
+void panels(std::int64_t m, std::int64_t n, std::int64_t k, Operand<T> a, const T* b,
+            std::int64_t b_row, T* c) {
+    const std::int64_t a_row = a.transposed ? 1 : a.stride;
+    const std::int64_t a_col = a.transposed ? a.stride : 1;
+    for (std::int64_t j = 0; j < n; j += 8) {
+        const auto run = [&](auto width) {
+            panel<width()>(m, k, a.data, a_row, a_col, b + j, b_row, c + j, n);
+        };
+        switch (std::min<std::int64_t>(8, n - j)) {
+            case 1: run(std::integral_constant<int, 1>{}); break;
+            case 2: run(std::integral_constant<int, 2>{}); break;
+            case 3: run(std::integral_constant<int, 3>{}); break;
+            case 4: run(std::integral_constant<int, 4>{}); break;
+            case 5: run(std::integral_constant<int, 5>{}); break;
+            case 6: run(std::integral_constant<int, 6>{}); break;
+            case 7: run(std::integral_constant<int, 7>{}); break;
+            default: run(std::integral_constant<int, 8>{}); break;
         }
     }
 }
 
 template <class T>
 void loops(std::int64_t m, std::int64_t n, std::int64_t k, Operand<T> a, Operand<T> b, T* c) {
-    loops(m, n, k, a.data, a.transposed ? 1 : a.stride, a.transposed ? a.stride : 1, b.data,
-          b.transposed ? 1 : b.stride, b.transposed ? b.stride : 1, c);
+    if (!b.transposed) {
+        panels(m, n, k, a, b.data, b.stride, c);
+        return;
+    }
+    // b is read down its columns: turned on the stack first, or a column at a time.
+    constexpr std::int64_t room = 1024;
+    if (n > room / k) {
+        const std::int64_t a_row = a.transposed ? 1 : a.stride;
+        const std::int64_t a_col = a.transposed ? a.stride : 1;
+        for (std::int64_t j = 0; j < n; ++j) {
+            panel<1>(m, k, a.data, a_row, a_col, b.data + j * b.stride, 1, c + j, n);
+        }
+        return;
+    }
+    T turned[room];
+    for (std::int64_t j = 0; j < n; ++j) {
+        for (std::int64_t p = 0; p < k; ++p) turned[p * n + j] = b.data[j * b.stride + p];
+    }
+    panels(m, n, k, a, turned, n, c);
 }
 
 template <class T>

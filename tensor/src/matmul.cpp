@@ -106,6 +106,15 @@ Tensor matrix_product(const Tensor& a, const Tensor& b, const MatmulOptions& opt
     const std::int64_t k_of_b = b.shape()[rb - (options.transpose_b ? 1 : 2)];
     if (s.k != k_of_b) fail_inner(a, b, options, s, k_of_b);
 
+    if (ra == 2 && rb == 2) {
+        Tensor result = Tensor::empty({s.m, s.n}, a.dtype());
+        detail::with_number("matmul", a.dtype(), [&](auto type) {
+            using T = typename decltype(type)::type;
+            product<T>(s, {a.data<T>(), a.shape()[1], options.transpose_a},
+                       {b.data<T>(), b.shape()[1], options.transpose_b}, result.mutable_data<T>());
+        });
+        return result;
+    }
     // A stack times one matrix is one tall matrix times that matrix.
     if (ra > 2 && rb == 2 && !options.transpose_a) {
         Shape shape = a.shape();
@@ -113,12 +122,7 @@ Tensor matrix_product(const Tensor& a, const Tensor& b, const MatmulOptions& opt
         shape[ra - 1] = s.n;
         return matrix_product(a.with_shape({rows, s.k}), b, options).with_shape(shape);
     }
-    Shape batch;
-    if (ra > 2 || rb > 2) {
-        const Shape a_batch = batch_of(a.shape());
-        const Shape b_batch = batch_of(b.shape());
-        batch = a_batch == b_batch ? a_batch : broadcast_shapes("matmul", a_batch, b_batch);
-    }
+    const Shape batch = broadcast_shapes("matmul", batch_of(a.shape()), batch_of(b.shape()));
     Shape shape = batch;
     shape.push_back(s.m);
     shape.push_back(s.n);

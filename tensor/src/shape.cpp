@@ -107,23 +107,20 @@ Shape broadcast_shapes(std::string_view op, const Shape& a, const Shape& b) {
 }
 
 std::int64_t checked_numel(std::string_view op, const Shape& shape, DType dtype) {
+    // Sizes beside a zero count too, as in NumPy: strides and partial products must not overflow.
+    std::int64_t count = 1;
     bool empty = false;
+    bool overflow = false;
     for (const std::int64_t size : shape) {
         if (size < 0) {
             fail<ShapeError>("{}: size {} in shape {} is negative", op, size, shape);
         }
         empty = empty || size == 0;
+        overflow = __builtin_mul_overflow(count, size == 0 ? 1 : size, &count) || overflow;
     }
-    // Sizes beside a zero count too, as in NumPy: strides and partial products must not overflow.
-    const std::int64_t limit = max_bytes / static_cast<std::int64_t>(item_size(dtype));
-    std::int64_t count = 1;
-    for (const std::int64_t size : shape) {
-        if (size == 0) continue;
-        if (count > limit / size) {
-            fail<ShapeError>("{}: shape {} of {} is too large: its bytes exceed 2^62", op, shape,
-                             dtype);
-        }
-        count *= size;
+    if (overflow || count > max_bytes / static_cast<std::int64_t>(item_size(dtype))) {
+        fail<ShapeError>("{}: shape {} of {} is too large: its bytes exceed 2^62", op, shape,
+                         dtype);
     }
     return empty ? 0 : count;
 }
