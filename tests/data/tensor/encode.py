@@ -24,6 +24,22 @@ def tensor(x):
     return {"t": NAMES[str(x.dtype)], "s": list(x.shape), "v": [number(v) for v in x.reshape(-1)]}
 
 
+def fnv(words):
+    """FNV-1a over whole 8-byte words."""
+    value = 0xCBF29CE484222325
+    for word in words:
+        value = ((value ^ word) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return value
+
+
+def digest(x, first=6):
+    """The first values of a tensor, and a hash of the bit patterns of all."""
+    x = np.ascontiguousarray(x).reshape(-1)
+    bits = x.view({1: np.uint8, 4: np.uint32, 8: np.uint64}[x.dtype.itemsize])
+    return {"t": NAMES[str(x.dtype)], "v": [number(v) for v in x[:first]],
+            "h": "%016x" % fnv(bits.tolist())}
+
+
 def dump(path, head, cases):
     lines = ",\n".join(json.dumps(case, separators=(",", ":"), allow_nan=False) for case in cases)
     path.write_text('{"numpy":"%s",%s"cases":[\n%s\n]}\n' % (np.__version__, head, lines))

@@ -10,22 +10,17 @@ import sys
 
 import numpy as np
 
+import encode
+
 HEAD = 6
 SEEDS = [0, 1, 2, 3, 5, 7, 11, 42, 123, 1000, 1234, 5489, 65535, 65536, 20240229, 123456789,
          2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1]
 LISTS = [[0], [7], [1, 2, 3], [2**32 - 1, 0, 5], list(range(700))]
 
 
-def fnv(words):
-    value = 0xCBF29CE484222325
-    for word in words:
-        value = ((value ^ word) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
-    return value
-
-
 def step(name, arguments, result):
     words = np.ascontiguousarray(result).reshape(-1).view(np.uint64).tolist()
-    return [name, arguments, len(words), "%016x" % fnv(words), ["%016x" % w for w in words[:HEAD]]]
+    return [name, arguments, len(words), "%016x" % encode.fnv(words), ["%016x" % w for w in words[:HEAD]]]
 
 
 def rows(n):
@@ -86,7 +81,7 @@ def main():
             steps = [step(name, a, draw(r, name, a)) for name, a in PLANS[plan]]
             _, key, pos, has_gauss, gauss = r.get_state()
             cases.append({"seed": seed, "plan": plan, "steps": steps, "state": [
-                "%016x" % fnv(key.tolist()), pos, has_gauss,
+                "%016x" % encode.fnv(key.tolist()), pos, has_gauss,
                 "%016x" % np.float64(gauss).view(np.uint64)]})
     out = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
     out = out if out.suffix == ".json" else out.parent / "random_cases.json"
