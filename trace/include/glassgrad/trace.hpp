@@ -1,0 +1,6 @@
+#pragma once
+// All of trace/.
+
+#include <glassgrad/trace/document.hpp>
+#include <glassgrad/trace/json.hpp>
+#include <glassgrad/trace/recorder.hpp>
