@@ -102,9 +102,15 @@ Tensor zeros(const Shape& shape, DType dtype) {
 
 Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
 
-Tensor zeros_like(const Tensor& x) { return zeros(x.shape(), x.dtype()); }
+Tensor zeros_like(const Tensor& x) {
+    x.bytes();  // refuses an undefined tensor
+    return zeros(x.shape(), x.dtype());
+}
 
-Tensor ones_like(const Tensor& x) { return full(x.shape(), 1, x.dtype()); }
+Tensor ones_like(const Tensor& x) {
+    x.bytes();
+    return full(x.shape(), 1, x.dtype());
+}
 
 Tensor arange(double start, double stop, double step, DType dtype) {
     const double count = std::ceil((stop - start) / step);
@@ -126,7 +132,8 @@ Tensor arange(double start, double stop, double step, DType dtype) {
             fail<TypeError>("arange: needs numbers, got boolean");
         } else {
             const T delta = static_cast<T>(checked_cast<T>("arange", start + step) - first);
-            for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(first + static_cast<T>(i) * delta);
+            for (std::int64_t i = 0; i < n; ++i)
+                out[i] = static_cast<T>(first + static_cast<T>(i) * delta);
         }
     });
     return result;

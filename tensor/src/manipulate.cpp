@@ -116,6 +116,7 @@ Tensor permute(const Tensor& x, std::span<const std::int64_t> axes) {
                          x.shape(), x.rank());
     }
     normalize_axes("permute", Axes(axes), x.shape());
+    x.bytes();  // refuses an undefined tensor
     const Strides from = detail::contiguous_strides(x.shape());
     Shape shape = x.shape();
     Strides strides{};
@@ -143,8 +144,8 @@ Tensor transpose(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
     std::array<std::int64_t, max_rank> order{};
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
     std::swap(order[static_cast<std::size_t>(a)], order[static_cast<std::size_t>(b)]);
-    return permute(x, std::span<const std::int64_t>(order.data(),
-                                                    static_cast<std::size_t>(x.rank())));
+    return permute(x,
+                   std::span<const std::int64_t>(order.data(), static_cast<std::size_t>(x.rank())));
 }
 
 Tensor slice(const Tensor& x, std::int64_t axis, const SliceOptions& options) {
@@ -232,13 +233,22 @@ Tensor concat(std::initializer_list<Tensor> parts, std::int64_t axis) {
 
 Tensor stack(std::span<const Tensor> parts, std::int64_t axis) {
     if (parts.empty()) fail<ValueError>("stack: no tensors given");
-    const Shape& shape = parts.front().shape();
+    const Tensor& first = parts.front();
+    const Shape& shape = first.shape();
+    if (shape.rank() == max_rank) {
+        fail<ShapeError>("stack: {} has {} axes, no room for another", shape, max_rank);
+    }
     Shape target = shape;
     target.push_back(1);
     const int at = normalize_axis("stack", axis, target);
     std::vector<Tensor> rows;
     rows.reserve(parts.size());
     for (std::size_t p = 0; p < parts.size(); ++p) {
+        if (parts[p].dtype() != first.dtype()) {
+            fail<TypeError>(hint("convert one with astype"),
+                            "stack: tensor 0 is {} {}, tensor {} is {} {}", first.dtype(), shape, p,
+                            parts[p].dtype(), parts[p].shape());
+        }
         if (parts[p].shape() != shape) {
             fail<ShapeError>("stack: tensor 0 is {}, tensor {} is {}: shapes must be equal", shape,
                              p, parts[p].shape());
@@ -255,6 +265,7 @@ Tensor stack(std::initializer_list<Tensor> parts, std::int64_t axis) {
 }
 
 Tensor broadcast_to(const Tensor& x, const Shape& shape) {
+    x.bytes();  // refuses an undefined tensor
     if (x.shape() == shape) return x;
     checked_numel("broadcast_to", shape, x.dtype());
     if (broadcast_shapes("broadcast_to", x.shape(), shape) != shape) {

@@ -36,9 +36,11 @@ Shape batch_of(const Shape& shape) {
     const auto shown = [](const Tensor& x, bool transposed) {
         return fmt::format("{}{}", x.shape(), transposed ? " transposed" : "");
     };
-    const bool likely = a.rank() >= 2 && b.rank() >= 2 &&
-                        sizes.k == (options.transpose_b ? b.shape()[b.rank() - 2] : b.shape().back());
-    fail<ShapeError>(likely ? hint("transpose b") : detail::Hint{},
+    const bool likely =
+        a.rank() >= 2 && b.rank() >= 2 &&
+        sizes.k == (options.transpose_b ? b.shape()[b.rank() - 2] : b.shape().back());
+    const char* fix = options.transpose_b ? "do not transpose b" : "transpose b";
+    fail<ShapeError>(detail::Hint{likely ? fix : ""},
                      "matmul: cannot multiply {} by {}: inner sizes {} and {} differ",
                      shown(a, options.transpose_a), shown(b, options.transpose_b), sizes.k, k_of_b);
 }
@@ -151,17 +153,16 @@ Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
                          b.shape());
     }
     // A vector is a row on the left and a column on the right; its axis goes again afterwards.
-    const std::int64_t ka = a.rank() == 1 ? a.shape()[0] : 0;
-    const std::int64_t kb = b.rank() == 1 ? b.shape()[0] : 0;
-    if (a.rank() == 1 && b.rank() == 1 && ka != kb) {
-        fail<ShapeError>("matmul: cannot multiply {} by {}: inner sizes {} and {} differ",
-                         a.shape(), b.shape(), ka, kb);
-    }
-    const Tensor result = matrix_product(a.rank() == 1 ? a.with_shape({1, ka}) : a,
-                                         b.rank() == 1 ? b.with_shape({kb, 1}) : b, options);
+    const int ra = a.rank();
+    const int rb = b.rank();
+    const std::int64_t ka = a.shape()[ra - (options.transpose_a ? 2 : 1)];
+    const std::int64_t kb = b.shape()[rb - (rb == 1 || options.transpose_b ? 1 : 2)];
+    if (ka != kb) fail_inner(a, b, options, {0, ka, 0}, kb);
+    const Tensor result = matrix_product(ra == 1 ? a.with_shape({1, ka}) : a,
+                                         rb == 1 ? b.with_shape({kb, 1}) : b, options);
     Shape shape = result.shape();
-    if (b.rank() == 1) shape.erase(shape.rank() - 1);
-    if (a.rank() == 1) shape.erase(shape.rank() - (b.rank() == 1 ? 1 : 2));
+    if (rb == 1) shape.erase(shape.rank() - 1);
+    if (ra == 1) shape.erase(shape.rank() - (rb == 1 ? 1 : 2));
     return result.with_shape(shape);
 }
 

@@ -59,8 +59,8 @@ Plan plan(std::string_view op, const Tensor& x, const Axes& axes, bool keepdims)
 
 void require_elements(std::string_view op, const Plan& plan, const Tensor& x) {
     if (plan.length == 0 && plan.rows > 0) {
-        fail<ValueError>("{}: nothing to reduce: shape {} has no elements along the axes asked",
-                         op, x.shape());
+        fail<ValueError>("{}: nothing to reduce: shape {} has no elements along the axes asked", op,
+                         x.shape());
     }
 }
 
@@ -102,8 +102,8 @@ Tensor reduce_rows(const Plan& plan, DType dtype, const F& f) {
     Tensor result = Tensor::empty(plan.result_shape, dtype);
     const T* in = plan.x.data<T>();
     R* out = result.mutable_data<R>();
-    const std::int64_t rows_a_chunk =
-        std::max<std::int64_t>(1, detail::parallel_threshold / std::max<std::int64_t>(1, plan.length));
+    const std::int64_t rows_a_chunk = std::max<std::int64_t>(
+        1, detail::parallel_threshold / std::max<std::int64_t>(1, plan.length));
     detail::for_chunks(plan.rows, rows_a_chunk, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t r = begin; r < end; ++r) out[r] = f(in + r * plan.length, plan.length);
     });
@@ -197,6 +197,7 @@ Tensor argmax(const Tensor& x, const ArgOptions& options) {
 }
 
 Tensor sum_to(const Tensor& x, const Shape& shape) {
+    x.bytes();  // refuses an undefined tensor
     if (x.shape() == shape) return x;
     if (broadcast_shapes("sum_to", x.shape(), shape) != x.shape()) {
         fail<ShapeError>("sum_to: {} is not a broadcast of {}", x.shape(), shape);

@@ -24,7 +24,7 @@ Tensor from_xtensor(const xt::xexpression<E>& expression) {
     auto out = xt::adapt(result.mutable_data<To>(), static_cast<std::size_t>(shape.numel()),
                          xt::no_ownership(),
                          std::vector<std::size_t>(sizes.begin(), sizes.end()));
-    xt::noalias(out) = xt::cast<To>(e);
+    out.assign(xt::cast<To>(e));  // without a temporary
     return result;
 }
 
