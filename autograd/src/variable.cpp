@@ -39,7 +39,9 @@ namespace detail {
 
 VariableState::VariableState(Tensor&& tensor, NodePtr&& origin, std::int64_t number)
     : id(number), value(std::move(tensor)), node(std::move(origin)) {}
-VariableState::~VariableState() = default;
+VariableState::~VariableState() {
+    (void)Counted<VariableState>::adopt(kept.load(std::memory_order_acquire));
+}
 
 void dispose(VariableState* state) noexcept {
     state->~VariableState();
@@ -115,11 +117,41 @@ void Variable::remove_hook(std::int64_t number) {
 }
 
 void Variable::require_leaf(std::string_view op) const {
+    if (state().frozen) {
+        throw GraphError(fmt::format("{}: {} is what a graph keeps of a leaf", op, describe(*this)),
+                         "write to the leaf itself");
+    }
     if (is_leaf()) return;
     throw GraphError(fmt::format("{}: {} is the result of {}; writing to it would lose its "
                                  "gradient",
                                  op, describe(*this), this->op()),
                      "use detach() for a constant copy");
+}
+
+Variable Variable::kept_leaf() const {
+    using detail::VariableState;
+    VariableState& leaf = state();
+    if (leaf.frozen) return *this;
+    Variable copy;
+    VariableState* found = leaf.kept.load(std::memory_order_acquire);
+    if (found) {
+        copy.state_ = detail::Counted<VariableState>::share(found);
+        return copy;
+    }
+    copy = Variable(leaf.value, leaf.node, leaf.id);
+    copy.state_->name = leaf.name;
+    copy.state_->frozen = true;
+    // Readers of one leaf on several threads may meet here: the first copy stays.
+    VariableState* mine = detail::Counted<VariableState>(copy.state_).release();
+    if (leaf.kept.compare_exchange_strong(found, mine, std::memory_order_acq_rel)) return copy;
+    (void)detail::Counted<VariableState>::adopt(mine);
+    copy.state_ = detail::Counted<VariableState>::share(found);
+    return copy;
+}
+
+void Variable::forget_kept() noexcept {
+    (void)detail::Counted<detail::VariableState>::adopt(
+        state_->kept.exchange(nullptr, std::memory_order_acq_rel));
 }
 
 void Variable::set_requires_grad(bool wanted) {
@@ -128,6 +160,7 @@ void Variable::set_requires_grad(bool wanted) {
                                      op()),
                          "only leaves can be changed; use detach() for a constant copy");
     }
+    forget_kept();
     if (!wanted) {
         state().node = {};
     } else if (!state().node) {
@@ -143,11 +176,13 @@ void Variable::set_requires_grad(bool wanted) {
 void Variable::set_value(Tensor value) {
     require_leaf("set_value");
     require_fit("set_value", value, this->value());
+    forget_kept();
     state().value = std::move(value);
 }
 
 Tensor& Variable::mutable_value() {
     require_leaf("mutable_value");
+    forget_kept();
     return state().value;
 }
 

@@ -53,6 +53,9 @@ inline constexpr bool is_edge = false;
 template <class Rule, class... Saved>
 inline constexpr bool is_edge<Edge<Rule, Saved...>> = true;
 
+inline Variable keep(const Variable& x) { return x.kept(); }
+inline ResultTag keep(ResultTag) { return {}; }
+
 inline const Tensor& as(std::type_identity<Tensor>, const Variable& x) { return x.value(); }
 inline const Variable& as(std::type_identity<Variable>, const Variable& x) { return x; }
 inline Tensor answer(std::type_identity<Tensor>, Tensor x) { return x; }
@@ -68,7 +71,9 @@ struct KeptEdge {
     std::tuple<std::conditional_t<std::is_same_v<Saved, ResultTag>, ResultTag, Variable>...> saved;
 
     explicit KeptEdge(const Edge<Rule, Saved...>& edge) : rule(edge.rule) {
-        if (edge.input.requires_grad()) saved = edge.saved;
+        if (!edge.input.requires_grad()) return;
+        saved = std::apply(
+            [](const auto&... each) { return decltype(saved)(keep(each)...); }, edge.saved);
     }
 
     template <class V>

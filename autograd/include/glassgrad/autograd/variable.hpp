@@ -4,6 +4,7 @@
 
 #include <glassgrad/tensor/tensor.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
@@ -29,6 +30,9 @@ struct VariableState {
     Tensor value;
     NodePtr node;  ///< null when no gradient is wanted
     std::string name;
+    bool frozen = false;  ///< a leaf as a graph keeps it: nobody may write to it
+    /// The frozen copy of a leaf, while its value stays as it is; owned.
+    std::atomic<VariableState*> kept{nullptr};
 };
 void dispose(VariableState* state) noexcept;
 
@@ -96,6 +100,11 @@ class Variable {
 
     /// The same value as a constant.
     Variable detach() const;
+    /// The same value, id and path for gradients, which later updates of a leaf do not reach:
+    /// what a graph saves.
+    Variable kept() const {
+        return state().node && !is_leaf() ? *this : kept_leaf();
+    }
 
     const detail::NodePtr& node() const { return state().node; }
     bool same_as(const Variable& other) const noexcept {
@@ -109,6 +118,8 @@ class Variable {
     }
     [[noreturn]] static void throw_undefined();
     void require_leaf(std::string_view op) const;
+    Variable kept_leaf() const;
+    void forget_kept() noexcept;
 
     detail::Counted<detail::VariableState> state_;
 };
