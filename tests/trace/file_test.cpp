@@ -21,7 +21,8 @@ namespace {
 /// An empty folder that goes away with the object.
 class Folder {
   public:
-    Folder() : path_(fs::temp_directory_path() / ("glassgrad_trace_" + std::to_string(::getpid()))) {
+    Folder()
+        : path_(fs::temp_directory_path() / ("glassgrad_trace_" + std::to_string(::getpid()))) {
         fs::remove_all(path_);
         fs::create_directory(path_);
     }
@@ -67,9 +68,9 @@ TEST_CASE("A path that cannot be read or written is named with the reason") {
     CHECK_THROWS_WITH(read_trace(absent),
                       "read_trace: " + absent + ": cannot open: No such file or directory");
     const std::string inside = folder.file("no/such/folder.trace.json");
-    CHECK_THROWS_WITH(write_trace(inside, sample_trace()),
-                      "write_trace: " + inside +
-                          ": cannot create a file beside it: No such file or directory");
+    CHECK_THROWS_WITH(
+        write_trace(inside, sample_trace()),
+        "write_trace: " + inside + ": cannot create a file beside it: No such file or directory");
     const std::string here = folder.file("");
     CHECK_THROWS_WITH(read_trace(here), "read_trace: " + here + ": not a regular file");
     CHECK_THROWS_WITH(read_trace("/dev/zero"), "read_trace: /dev/zero: not a regular file");

@@ -28,10 +28,10 @@ std::string x_with(const std::string& dtype, const std::string& shape, const std
 }  // namespace
 
 TEST_CASE("Members come in any order, and those not known are passed over") {
-    const TraceDocument trace = parse_trace(around(
-        R"("value":{"data":[[1,2.5],[-3e1,"NaN"]],"later":[{}],"enc":"list"},"op":null,)"
-        R"("x-mine":{"a":[1,{"b":null}]},"shape":[2,2],"dtype":"f64","role":"buffer",)"
-        R"("key":"k","name":"n")"));
+    const TraceDocument trace = parse_trace(
+        around(R"("value":{"data":[[1,2.5],[-3e1,"NaN"]],"later":[{}],"enc":"list"},"op":null,)"
+               R"("x-mine":{"a":[1,{"b":null}]},"shape":[2,2],"dtype":"f64","role":"buffer",)"
+               R"("key":"k","name":"n")"));
     CHECK(trace.tensors[0].role == TraceRole::buffer);
     CHECK(first_tensor(trace).at({1, 0}) == -30);
     CHECK(std::isnan(first_tensor(trace).at({1, 1})));
@@ -56,8 +56,8 @@ TEST_CASE("Floats take integers as numbers, and the nearest value of too many di
 }
 
 TEST_CASE("Integers beyond 2^53 are exact as numbers and as texts") {
-    const Tensor x = first_tensor(parse_trace(x_with(
-        "i64", "[3]", R"({"enc":"list","data":[9007199254740993,"9007199254740995",-5]})")));
+    const Tensor x = first_tensor(parse_trace(
+        x_with("i64", "[3]", R"({"enc":"list","data":[9007199254740993,"9007199254740995",-5]})")));
     CHECK(x.at<std::int64_t>({0}) == 9007199254740993);
     CHECK(x.at<std::int64_t>({1}) == 9007199254740995);
     CHECK(x.at<std::int64_t>({2}) == -5);
@@ -73,8 +73,8 @@ TEST_CASE("A fill larger than memory stays one element") {
 }
 
 TEST_CASE("A fill is spread out on request") {
-    const Tensor x = first_tensor(parse_trace(
-        x_with("f64", "[2,3]", R"({"enc":"fill","data":"-Infinity"})")));
+    const Tensor x =
+        first_tensor(parse_trace(x_with("f64", "[2,3]", R"({"enc":"fill","data":"-Infinity"})")));
     CHECK(x.shape() == Shape{2, 3});
     CHECK(x.at({1, 2}) == -std::numeric_limits<double>::infinity());
 }
@@ -95,13 +95,13 @@ TEST_CASE("References to files, samples and absent values are kept") {
                       "elements: the trace does not hold all of x");
 }
 
-TEST_CASE("Attributes keep their kind: integer, real, truth, text and lists") {
+TEST_CASE("Attributes keep their kind: integer, real, flag, text and lists") {
     const TraceDocument trace = parse_trace(to_json(sample_trace()));
     const auto& attrs = trace.ops[0].attrs;
     using Kind = TraceAttributeValue::Kind;
     CHECK(attrs[0].value.kind == Kind::real);
     CHECK(attrs[0].value.real == -std::numeric_limits<double>::infinity());
-    CHECK(attrs[1].value.kind == Kind::truth);
+    CHECK(attrs[1].value.kind == Kind::flag);
     CHECK(attrs[2].value.kind == Kind::integer);
     CHECK(attrs[3].value.integer == 9007199254740993);
     CHECK(attrs[4].value.kind == Kind::real);

@@ -209,8 +209,7 @@ TEST_CASE("Values that do not fit their shape are refused") {
               "hold"},
     });
     CHECK(refusal(to_json(trace_of(equal(zeros({2000}), ones({2000}))))) == "not refused");
-    std::string bools = to_json(trace_of(
-        equal(arange(2000), scale(arange(2000), 1))));  // a fill
+    std::string bools = to_json(trace_of(equal(arange(2000), scale(arange(2000), 1))));  // a fill
     CHECK(bools.find("\"fill\",\"data\":true") != std::string::npos);
 }
 
@@ -221,8 +220,7 @@ TEST_CASE("A byte of a bool is 0 or 1") {
     const auto data = json.find("\"data\":\"") + 8;
     REQUIRE(json.substr(data, 12) == "AAAAAAAAAAEA");
     json.replace(data + 8, 4, "AAIA");
-    CHECK(refusal(json).ends_with(
-        "tensors[0].value.data: element 7 of a bool is neither 0 nor 1"));
+    CHECK(refusal(json).ends_with("tensors[0].value.data: element 7 of a bool is neither 0 nor 1"));
 }
 
 TEST_CASE("Records that do not fit together are refused") {
@@ -239,10 +237,8 @@ TEST_CASE("Records that do not fit together are refused") {
         {"\"id\":\"t1\"", "\"id\":1", "tensors[1].id: a text is expected, not a number"},
         {"\"grad\":\"t2\"", "\"grad\":\"t3\"", "tensors[0].grad: t3 does not exist"},
         {"\"op\":\"o0\"", "\"op\":\"o2\"", "tensors[1].op: o2 does not exist"},
-        {"\"parent\":\"s0\"", "\"parent\":\"s1\"",
-         "scopes[1].parent: s1 does not come before s1"},
-        {"\"ops\":2,\"tensors\":3", "\"ops\":2,\"tensors\":4",
-         "end.tensors: 4, but there are 3"},
+        {"\"parent\":\"s0\"", "\"parent\":\"s1\"", "scopes[1].parent: s1 does not come before s1"},
+        {"\"ops\":2,\"tensors\":3", "\"ops\":2,\"tensors\":4", "end.tensors: 4, but there are 3"},
         {"\"ops\":2,\"tensors\":3", "\"ops\":1,\"tensors\":3", "end.ops: 1, but there are 2"},
         {"\"axes\":[\"query\",\"key\"]", "\"axes\":[\"query\"]",
          "tensors[0].axes: 1 names for shape (2, 3)"},
@@ -292,8 +288,8 @@ TEST_CASE("Of the line form, a line that is wrong before its end is refused") {
           "parse_trace: line 2, column 1: a second header");
     CHECK(refusal(lines.substr(lines.find('\n') + 1)) ==
           "parse_trace: line 1, column 1: the first record is no header");
-    CHECK(refusal(lines + "{\"rec\":\"op\"}\n")
-              .ends_with("column 1: a record after the end record"));
+    CHECK(
+        refusal(lines + "{\"rec\":\"op\"}\n").ends_with("column 1: a record after the end record"));
     CHECK(refusal(lines + "{\"rec\":\"op\"}x").ends_with("a record after the end record"));
 }
 

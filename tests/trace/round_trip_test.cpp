@@ -53,8 +53,9 @@ class Dice {
 
 template <class T, class Bits>
 T random_float(Dice& dice, const std::vector<Bits>& special) {
-    if (dice.one_in(4)) return std::bit_cast<T>(special[static_cast<std::size_t>(
-        dice.below(static_cast<std::int64_t>(special.size())))]);
+    if (dice.one_in(4))
+        return std::bit_cast<T>(special[static_cast<std::size_t>(
+            dice.below(static_cast<std::int64_t>(special.size())))]);
     if (dice.one_in(2)) return static_cast<T>(dice.below(2000) - 1000) / T{8};
     return std::bit_cast<T>(static_cast<Bits>(dice.bits()));  // any pattern, NaN too
 }
@@ -70,14 +71,25 @@ Shape random_shape(Dice& dice) {
 
 Tensor random_tensor(Dice& dice) {
     static const std::vector<std::uint32_t> floats{
-        0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00000,
-        0x7fc00001, 1,          0x80000001, 0x007fffff, 0x7f7fffff, 0x15ae43fd, 0x95ae43fd};
-    static const std::vector<std::uint64_t> doubles{
-        0, 1ULL << 63, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000,
-        0xfff8000000000000, 0x7ff8000000000001, 1, 0x000fffffffffffff, 0x7fefffffffffffff};
-    static const std::vector<std::int64_t> integers{
-        0, -1, 9007199254740991, 9007199254740992, -9007199254740993,
-        std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
+        0, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00000, 0x7fc00001,
+        1, 0x80000001, 0x007fffff, 0x7f7fffff, 0x15ae43fd, 0x95ae43fd};
+    static const std::vector<std::uint64_t> doubles{0,
+                                                    1ULL << 63,
+                                                    0x7ff0000000000000,
+                                                    0xfff0000000000000,
+                                                    0x7ff8000000000000,
+                                                    0xfff8000000000000,
+                                                    0x7ff8000000000001,
+                                                    1,
+                                                    0x000fffffffffffff,
+                                                    0x7fefffffffffffff};
+    static const std::vector<std::int64_t> integers{0,
+                                                    -1,
+                                                    9007199254740991,
+                                                    9007199254740992,
+                                                    -9007199254740993,
+                                                    std::numeric_limits<std::int64_t>::min(),
+                                                    std::numeric_limits<std::int64_t>::max()};
     const Shape shape = random_shape(dice);
     const bool all_equal = dice.one_in(5);
     const auto fill = [&]<class T>(T, auto&& draw) {
@@ -99,13 +111,27 @@ Tensor random_tensor(Dice& dice) {
 }
 
 std::string random_text(Dice& dice) {
-    static const std::vector<std::string> pieces{
-        "a", "\"", "\\", "/", "\n", "\t", "\x01", "\x7F", "\xC3\xA9", "\xE2\x82\xAC",
-        "\xF0\x9F\x98\x80", "NaN", "9007199254740993", "</script>", "\xE2\x80\xA8", ":", " "};
+    static const std::vector<std::string> pieces{"a",
+                                                 "\"",
+                                                 "\\",
+                                                 "/",
+                                                 "\n",
+                                                 "\t",
+                                                 "\x01",
+                                                 "\x7F",
+                                                 "\xC3\xA9",
+                                                 "\xE2\x82\xAC",
+                                                 "\xF0\x9F\x98\x80",
+                                                 "NaN",
+                                                 "9007199254740993",
+                                                 "</script>",
+                                                 "\xE2\x80\xA8",
+                                                 ":",
+                                                 " "};
     std::string text;
     for (std::int64_t n = dice.below(4); n > 0; --n) {
-        text += pieces[static_cast<std::size_t>(
-            dice.below(static_cast<std::int64_t>(pieces.size())))];
+        text +=
+            pieces[static_cast<std::size_t>(dice.below(static_cast<std::int64_t>(pieces.size())))];
     }
     return text;
 }
@@ -211,9 +237,9 @@ TEST_CASE("Integers keep all 64 bits") {
 
 TEST_CASE("Every encoding comes back: rank 0, no elements, lists, fills and base64") {
     std::mt19937_64 engine(5);
-    for (const Shape& shape : {Shape{}, Shape{0}, Shape{2, 0, 3}, Shape{1000000000, 0}, Shape{1},
-                               Shape{2, 3}, Shape{5, 13}, Shape{1024}, Shape{1025}, Shape{3, 7, 59},
-                               Shape{1, 2, 1, 3, 1, 2, 1, 2}}) {
+    for (const Shape& shape :
+         {Shape{}, Shape{0}, Shape{2, 0, 3}, Shape{1000000000, 0}, Shape{1}, Shape{2, 3},
+          Shape{5, 13}, Shape{1024}, Shape{1025}, Shape{3, 7, 59}, Shape{1, 2, 1, 3, 1, 2, 1, 2}}) {
         for (const DType dtype : {f32, f64, i64, boolean}) {
             CAPTURE(to_string(shape), name(dtype));
             Tensor x = zeros(shape, dtype);

@@ -34,17 +34,25 @@ inline TraceDocument sample_trace() {
     TraceHeader& header = trace.header;
     header.producer = "hand";
     header.producer_version = "1.2";
-    header.run = {.id = "mask", .mode = "train", .step = 3, .seed = 18446744073709551615U,
-                  .default_dtype = f32, .threads = 2, .flags = {"fma"}};
+    header.run = {.id = "mask",
+                  .mode = "train",
+                  .step = 3,
+                  .seed = 18446744073709551615U,
+                  .default_dtype = f32,
+                  .threads = 2,
+                  .flags = {"fma"}};
     header.capture = {.values = "small", .max_elements = 12, .stats = true, .timing = true};
     header.labels = {{"token", {"the", "c\"at", "\xC3", "\xE2\x82\xAC"}}};
     header.axis_labels = {{"query", "token"}, {"key", "token"}};
     header.dims = {{"T", 2}, {"H", 3}};
-    header.opdefs = {{.name = "mask", .version = 1, .forward = "y = where(m, x, fill)",
-                      .backward = "gx = where(m, gy, 0)", .holds = {"y <= x"}}};
-    trace.scopes = {{.name = "model", .path = "model", .kind = "module"},
-                    {.parent = 0, .name = "head", .path = "model.head", .kind = "module",
-                     .layer = 1}};
+    header.opdefs = {{.name = "mask",
+                      .version = 1,
+                      .forward = "y = where(m, x, fill)",
+                      .backward = "gx = where(m, gy, 0)",
+                      .holds = {"y <= x"}}};
+    trace.scopes = {
+        {.name = "model", .path = "model", .kind = "module"},
+        {.parent = 0, .name = "head", .path = "model.head", .kind = "module", .layer = 1}};
 
     TraceTensor x;
     x.name = "scores";
@@ -113,8 +121,12 @@ inline TraceDocument sample_trace() {
     backward.out = {{"gx", 2}};
     trace.ops.push_back(backward);
 
-    trace.diagnostics = {{.code = "nonfinite.born", .severity = TraceSeverity::warning, .op = 0,
-                          .tensor = 1, .counts = {{"nan", 1}, {"ninf", 1}}, .first = {0, 1},
+    trace.diagnostics = {{.code = "nonfinite.born",
+                          .severity = TraceSeverity::warning,
+                          .op = 0,
+                          .tensor = 1,
+                          .counts = {{"nan", 1}, {"ninf", 1}},
+                          .first = {0, 1},
                           .note = "not declared"}};
     trace.end = {.complete = false, .reason = "stopped by hand"};
     return trace;

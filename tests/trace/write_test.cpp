@@ -127,9 +127,13 @@ TEST_CASE("A trace whose records disagree is not written") {
         {"to_json: tensors[0].axes: 1 names for shape (2, 3)",
          [](auto& t) { t.tensors[0].axes = {"query"}; }},
         {"to_json: tensors[0].value: holds f32 (3, 2) where the record says f32 (2, 3)",
-         [](auto& t) { t.tensors[0].value = TraceValue(zeros({3, 2})); }},
+         [](auto& t) {
+             t.tensors[0].value = TraceValue(zeros({3, 2}));
+         }},
         {"to_json: tensors[0].value: holds i64 (2, 3) where the record says f32 (2, 3)",
-         [](auto& t) { t.tensors[0].value = TraceValue(zeros({2, 3}, i64)); }},
+         [](auto& t) {
+             t.tensors[0].value = TraceValue(zeros({2, 3}, i64));
+         }},
         {"to_json: tensors[0].value: has no elements",
          [](auto& t) { t.tensors[0].value = TraceValue(Tensor()); }},
         {"to_json: tensors[0].key: a name of 4097 bytes; the limit is 4096",
@@ -139,8 +143,13 @@ TEST_CASE("A trace whose records disagree is not written") {
         {"to_json: diagnostics[0].tensor: t3 does not exist",
          [](auto& t) { t.diagnostics[0].tensor = 3; }},
         {"to_json: labels: 'token' comes twice",
-         [](auto& t) { t.header.labels.push_back({"token", {}}); }},
-        {"to_json: dims: 'T' comes twice", [](auto& t) { t.header.dims.push_back({"T", 4}); }},
+         [](auto& t) {
+             t.header.labels.push_back({"token", {}});
+         }},
+        {"to_json: dims: 'T' comes twice",
+         [](auto& t) {
+             t.header.dims.push_back({"T", 4});
+         }},
     };
     for (const Case& each : cases) {
         TraceDocument trace = sample_trace();

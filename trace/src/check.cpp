@@ -66,7 +66,8 @@ std::string indexed(std::string_view member, std::size_t index, std::string_view
 
 void check_value(RecordCheck& check, const TraceTensor& tensor) {
     const TraceValue& value = tensor.value;
-    const bool has_data = value.kind != TraceValue::Kind::none && value.kind != TraceValue::Kind::ref;
+    const bool has_data =
+        value.kind != TraceValue::Kind::none && value.kind != TraceValue::Kind::ref;
     if (!has_data) return;
     if (!value.data.defined()) {
         check.fail("value", "has no elements");
@@ -78,10 +79,10 @@ void check_value(RecordCheck& check, const TraceTensor& tensor) {
         wanted = {static_cast<std::int64_t>(value.index.size())};
     }
     if (!(value.data.shape() == wanted) || value.data.dtype() != tensor.dtype) {
-        check.fail("value", fmt::format("holds {} {} where the record says {} {}",
-                                        word(dtype_words, value.data.dtype()),
-                                        to_string(value.data.shape()),
-                                        word(dtype_words, tensor.dtype), to_string(wanted)));
+        check.fail("value",
+                   fmt::format("holds {} {} where the record says {} {}",
+                               word(dtype_words, value.data.dtype()), to_string(value.data.shape()),
+                               word(dtype_words, tensor.dtype), to_string(wanted)));
     }
 }
 
@@ -100,9 +101,10 @@ void check_tensor(RecordCheck& check, const TraceTensor& tensor) {
     check.name("key", tensor.key);
     if (tensor.op != no_record) check.op("op", tensor.op);
     if (tensor.grad >= 0) check.tensor("grad", tensor.grad);
-    if (!tensor.axes.empty() && tensor.axes.size() != static_cast<std::size_t>(tensor.shape.rank())) {
-        check.fail("axes",
-                   fmt::format("{} names for shape {}", tensor.axes.size(), to_string(tensor.shape)));
+    if (!tensor.axes.empty() &&
+        tensor.axes.size() != static_cast<std::size_t>(tensor.shape.rank())) {
+        check.fail("axes", fmt::format("{} names for shape {}", tensor.axes.size(),
+                                       to_string(tensor.shape)));
     }
     check_value(check, tensor);
 }
@@ -110,11 +112,13 @@ void check_tensor(RecordCheck& check, const TraceTensor& tensor) {
 void check_op(RecordCheck& check, const TraceOp& op) {
     check.name("op", op.op);
     check.scope("scope", op.scope);
-    for (std::size_t i = 0; i < op.in.size(); ++i) check.tensor(indexed("in", i, ".t"), op.in[i].tensor);
+    for (std::size_t i = 0; i < op.in.size(); ++i)
+        check.tensor(indexed("in", i, ".t"), op.in[i].tensor);
     for (std::size_t i = 0; i < op.out.size(); ++i) {
         check.tensor(indexed("out", i, ".t"), op.out[i].tensor);
     }
-    for (std::size_t i = 0; i < op.saved.size(); ++i) check.tensor(indexed("saved", i, ""), op.saved[i]);
+    for (std::size_t i = 0; i < op.saved.size(); ++i)
+        check.tensor(indexed("saved", i, ""), op.saved[i]);
     if (op.of != no_record) check.op("of", op.of);
     const bool belongs_to_none = op.op == "accumulate" || op.op == "hook";
     if (op.pass == TracePass::backward && op.of == no_record && !belongs_to_none) {
@@ -162,8 +166,9 @@ std::optional<TraceFault> find_fault(const TraceDocument& trace) {
     auto fault = check_header(trace);
     if (!fault) fault = check_all(trace, "scopes", trace.scopes, check_scope);
     if (!fault) {
-        fault = check_all(trace, "tensors", trace.tensors,
-                          [](auto& check, const auto& tensor, auto) { check_tensor(check, tensor); });
+        fault =
+            check_all(trace, "tensors", trace.tensors,
+                      [](auto& check, const auto& tensor, auto) { check_tensor(check, tensor); });
     }
     if (!fault) {
         fault = check_all(trace, "ops", trace.ops,

@@ -14,10 +14,10 @@ inline constexpr std::size_t max_name = 4096;          ///< bytes of a name, key
 inline constexpr std::size_t max_records = 1'000'000;  ///< of one kind
 
 struct TraceFault {
-    std::string_view list;   ///< `tensors`; empty for the header
-    std::size_t index = 0;   ///< the record in it
-    std::string member;      ///< `in[0].t`
-    std::string problem;     ///< `t99 does not exist`
+    std::string_view list;  ///< `tensors`; empty for the header
+    std::size_t index = 0;  ///< the record in it
+    std::string member;     ///< `in[0].t`
+    std::string problem;    ///< `t99 does not exist`
 };
 
 /// `ops[0].in[0].t`

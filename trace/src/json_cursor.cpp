@@ -92,8 +92,8 @@ void JsonCursor::stray() {
     const std::string_view rest = text_.substr(offset_);
     for (const std::string_view word : {"NaN", "Infinity", "-Infinity", "nan", "inf", "-inf"}) {
         if (rest.starts_with(word)) {
-            fail(fmt::format(
-                "{} is no JSON; write the text \"NaN\", \"Infinity\" or \"-Infinity\"", word));
+            fail(fmt::format("{} is no JSON; write the text \"NaN\", \"Infinity\" or \"-Infinity\"",
+                             word));
         }
     }
     const char c = rest.front();

@@ -29,8 +29,7 @@ template <class... Arguments>
 class FunctionRef<void(Arguments...)> {
   public:
     template <class F>
-        requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
-    FunctionRef(F&& f)
+    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>) FunctionRef(F&& f)
         : object_(const_cast<void*>(static_cast<const void*>(&f))),
           call_([](void* object, Arguments... arguments) {
               (*static_cast<std::remove_reference_t<F>*>(object))(arguments...);

@@ -53,7 +53,8 @@ void append_number(std::string& out, float x) {
     char buffer[longest];
     auto end = std::to_chars(buffer, buffer + longest, x).ptr;
     // The shortest text is exact for a reader of floats. One that reads a double and narrows it
-    // rounds twice, which goes wrong for a single magnitude (0x15ae43fd): that one gets more digits.
+    // rounds twice, which goes wrong for a single magnitude (0x15ae43fd): that one gets more
+    // digits.
     double widened = 0;
     std::from_chars(buffer, end, widened);
     for (int precision = 7; static_cast<float>(widened) != x && precision < 17; ++precision) {

@@ -93,8 +93,9 @@ class Reader {
             {"version", required, [&] { read_version(in); }},
             {"producer", required,
              [&] {
-                 in.members({{"name", required, [&] { header.producer = in.string(); }},
-                             {"version", required, [&] { header.producer_version = in.string(); }}});
+                 in.members(
+                     {{"name", required, [&] { header.producer = in.string(); }},
+                      {"version", required, [&] { header.producer_version = in.string(); }}});
              }},
             {"run", required, [&] { header.run = read_run(in); }},
             {"capture", required, [&] { header.capture = read_capture(in); }},

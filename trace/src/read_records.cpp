@@ -82,8 +82,8 @@ Shape read_shape(JsonCursor& in, DType dtype) {
         if (++rank <= max_rank) shape.push_back(size);
     });
     if (rank > max_rank) {
-        in.fail(start, "rank " + std::to_string(rank) + "; the limit is " +
-                           std::to_string(max_rank));
+        in.fail(start,
+                "rank " + std::to_string(rank) + "; the limit is " + std::to_string(max_rank));
     }
     try {
         checked_numel("shape", shape, dtype);

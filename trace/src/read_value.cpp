@@ -98,9 +98,8 @@ void read_list(JsonCursor& in, const Shape& shape, int axis, T*& next) {
         ++count;
     });
     if (count != shape[axis]) {
-        in.fail(start, std::to_string(count) + (count == 1 ? " item" : " items") +
-                           " where shape " + to_string(shape) + " says " +
-                           std::to_string(shape[axis]));
+        in.fail(start, std::to_string(count) + (count == 1 ? " item" : " items") + " where shape " +
+                           to_string(shape) + " says " + std::to_string(shape[axis]));
     }
 }
 
@@ -218,8 +217,8 @@ void check_sample(const JsonCursor& in, std::size_t offset, const Shape& shape,
                   const TraceValue& value) {
     for (const std::int64_t position : value.index) {
         if (position < 0 || position >= shape.numel()) {
-            in.fail(offset, "index " + std::to_string(position) + " is outside shape " +
-                                to_string(shape));
+            in.fail(offset,
+                    "index " + std::to_string(position) + " is outside shape " + to_string(shape));
         }
     }
 }
@@ -292,8 +291,8 @@ TraceValue read_value(JsonCursor& in, const Shape& shape, DType dtype) {
     });
     const auto encoding = find_encoding(parts.encoding);
     if (!encoding) {
-        in.fail(parts.encoding_offset, "enc '" + parts.encoding +
-                                           "' is not known (list, b64le, fill, ref, sample, none)");
+        in.fail(parts.encoding_offset,
+                "enc '" + parts.encoding + "' is not known (list, b64le, fill, ref, sample, none)");
     }
     value.kind = kind_of(*encoding);
     const bool needs_data = *encoding != Encoding::ref && *encoding != Encoding::none;

@@ -14,8 +14,8 @@ namespace glassgrad::detail {
 /// Integers beyond this are written as texts, since readers that know only doubles lose them.
 inline constexpr std::int64_t max_exact_integer = (std::int64_t{1} << 53) - 1;
 
-/// Appends the shortest JSON number that gives back `x` exactly, always with a point or an exponent.
-/// A float survives a reader that parses doubles. Not for NaN and infinities.
+/// Appends the shortest JSON number that gives back `x` exactly, always with a point or an
+/// exponent. A float survives a reader that parses doubles. Not for NaN and infinities.
 void append_number(std::string& out, float x);
 void append_number(std::string& out, double x);
 void append_number(std::string& out, std::int64_t x);

@@ -21,9 +21,8 @@ inline constexpr Words<TraceRole, 7> role_words{{{"input", TraceRole::input},
                                                  {"loss", TraceRole::loss},
                                                  {"grad", TraceRole::grad},
                                                  {"buffer", TraceRole::buffer}}};
-inline constexpr Words<TracePass, 3> pass_words{{{"fwd", TracePass::forward},
-                                                 {"bwd", TracePass::backward},
-                                                 {"opt", TracePass::optimizer}}};
+inline constexpr Words<TracePass, 3> pass_words{
+    {{"fwd", TracePass::forward}, {"bwd", TracePass::backward}, {"opt", TracePass::optimizer}}};
 inline constexpr Words<TraceSeverity, 3> severity_words{{{"info", TraceSeverity::info},
                                                          {"warning", TraceSeverity::warning},
                                                          {"error", TraceSeverity::error}}};

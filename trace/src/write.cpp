@@ -38,7 +38,7 @@ void write_attribute(JsonWriter& out, const TraceAttributeValue& value) {
     switch (value.kind) {
         case TraceAttributeValue::Kind::integer: out.number(value.integer); break;
         case TraceAttributeValue::Kind::real: write_real(out, value.real); break;
-        case TraceAttributeValue::Kind::truth: out.boolean(value.integer != 0); break;
+        case TraceAttributeValue::Kind::flag: out.boolean(value.integer != 0); break;
         case TraceAttributeValue::Kind::text: out.text(value.text); break;
         case TraceAttributeValue::Kind::list:
             out.begin_array();

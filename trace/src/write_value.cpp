@@ -20,8 +20,8 @@ constexpr std::int64_t shortest_fill = 65;
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 template <class T>
-constexpr Bits<T> canonical_nan =
-    static_cast<Bits<T>>(sizeof(T) == 4 ? 0x7fc00000ULL : 0x7ff8000000000000ULL);
+constexpr Bits<T> canonical_nan = static_cast<Bits<T>>(sizeof(T) == 4 ? 0x7fc00000ULL
+                                                                      : 0x7ff8000000000000ULL);
 
 /// The bits of all NaN of a tensor: none, one kind, or several that no list can tell apart.
 struct NanKind {

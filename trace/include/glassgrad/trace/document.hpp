@@ -14,20 +14,20 @@ namespace glassgrad {
 /// Stands for "no record" where an id is optional.
 inline constexpr std::int64_t no_record = -1;
 
-/// A number, truth value, text or list that an op was called with.
+/// A number, flag, text or list that an op was called with.
 struct TraceAttributeValue {
-    enum class Kind : std::uint8_t { integer, real, truth, text, list };
+    enum class Kind : std::uint8_t { integer, real, flag, text, list };
 
     TraceAttributeValue() = default;
     TraceAttributeValue(std::int64_t value) : integer(value) {}
     TraceAttributeValue(double value) : kind(Kind::real), real(value) {}
-    TraceAttributeValue(bool value) : kind(Kind::truth), integer(value) {}
+    TraceAttributeValue(bool value) : kind(Kind::flag), integer(value) {}
     TraceAttributeValue(std::string value) : kind(Kind::text), text(std::move(value)) {}
     TraceAttributeValue(std::vector<TraceAttributeValue> values)
         : kind(Kind::list), items(std::move(values)) {}
 
     Kind kind = Kind::integer;
-    std::int64_t integer = 0;  ///< also 0 or 1 for a truth value
+    std::int64_t integer = 0;  ///< also 0 or 1 for a flag
     double real = 0;
     std::string text;
     std::vector<TraceAttributeValue> items;
@@ -134,7 +134,7 @@ struct TraceValue {
     Tensor data;
     std::vector<std::int64_t> index = {};  ///< sample: row-major positions
     std::string why = {};                  ///< none and sample: the reason
-    std::string uri = {};                  ///< ref: a file beside the trace, a key in it, its digest
+    std::string uri = {};  ///< ref: a file beside the trace, a key in it, its digest
     std::string key = {};
     std::string sha256 = {};
 };

@@ -1,0 +1,35 @@
+#pragma once
+// What verbs print with.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace glassgrad::tools {
+
+/// Names from files may hold anything; control characters do not reach the terminal.
+inline std::string printable(std::string_view text) {
+    std::string safe;
+    for (const char c : text) {
+        const auto code = static_cast<unsigned char>(c);
+        if (code < 0x20 || code == 0x7F) {
+            safe += fmt::format("\\x{:02x}", code);
+        } else {
+            safe += c;
+        }
+    }
+    return safe;
+}
+
+/// Throws when standard output takes no more.
+inline void print(std::string_view text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
+        std::fflush(stdout) != 0) {
+        throw std::runtime_error("cannot write to standard output");
+    }
+}
+
+}  // namespace glassgrad::tools
