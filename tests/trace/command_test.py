@@ -40,7 +40,7 @@ with tempfile.TemporaryDirectory() as name:
     code, out, err = run("info", array)
     check("an array is described", (code, err) == (0, "") and out.splitlines() == [
         "array f32 (2, 3), 6 elements",
-        "min -2  max 4  mean 0.875  std 2.20439  NaN 1  +inf 1",
+        "min -2  max 4  mean 0.875  std 2.19018  NaN 1  +inf 1",
         "first 1.5 -2 inf 0 nan 4"], out + err)
 
     numpy.save(array, numpy.arange(1000))
