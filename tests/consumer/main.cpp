@@ -10,5 +10,5 @@ int main() {
     const Variable w = parameter(tensor({{1.0, 2.0}, {3.0, 4.0}}, f64));
     const Variable y = sum(matmul(w, w));
     backward(y);
-    std::cout << "glassgrad " << GLASSGRAD_VERSION << '\n' << w.grad().value() << '\n';
+    std::cout << "glassgrad " << GLASSGRAD_VERSION << '\n' << w.grad() << '\n';
 }
