@@ -76,9 +76,8 @@ GradcheckReport gradcheck(Module& module, const CheckedFunction& f,
     GradcheckReport report = gradcheck(f, inputs, with_parameters);
     const std::vector<Variable> frozen = borrowed.parameters(false);
     if (!frozen.empty()) {
-        report.text += "frozen, so not checked:";
+        report.text += "\nfrozen, so not checked:";
         for (const Variable& each : frozen) report.text += ' ' + each.name();
-        report.text += '\n';
     }
     return report;
 }
