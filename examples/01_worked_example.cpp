@@ -55,6 +55,7 @@ struct Run {
     }
 
     void forward_and_backward() {
+        const Scope scope("attention");  // a path for errors and the trace
         points = attention.points(X);
         for (Quantity& each : steps()) each.value.retain_grad();
         backward(points.output, {.gradient = cotangent});
