@@ -162,8 +162,10 @@ std::vector<double> measure_noise(Problem& problem, std::span<const double> base
         std::vector<Line> lines;
         for (std::size_t s = 0; s < problem.slots().size(); ++s) {
             Line line{s, {}, problem.slots()[s].scale};
+            const auto* x = problem.slots()[s].value.data<double>();
             for (std::size_t i = 0; i < line.steps.size(); ++i) {
                 line.elements.push_back(static_cast<std::int64_t>(i));
+                if (x[i] != 0) line.steps[i] = std::abs(x[i]);
                 line.steps[i] *= draw.weight();
             }
             lines.push_back(std::move(line));
