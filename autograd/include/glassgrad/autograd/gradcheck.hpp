@@ -71,7 +71,7 @@ struct GradcheckOptions {
     bool accept_zero = false;
     /// Leaves that the function reads besides its inputs, such as the parameters of a module.
     /// They must be f64; their values and gradients are put back afterwards.
-    std::vector<Variable> parameters;
+    std::vector<Variable> parameters = {};
 };
 
 /// What was found for one input or parameter.

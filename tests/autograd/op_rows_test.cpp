@@ -1,0 +1,270 @@
+// Every row of every family's table: its derivative to the second order on all its samples, and
+// what holds for each op whatever it computes.
+
+#include "autograd/support/checks.hpp"
+
+#include <map>
+#include <set>
+
+using namespace glassgrad;
+using namespace glassgrad::testing;
+
+namespace {
+
+class Names final : public Observer {
+  public:
+    void on_forward(const ForwardEvent& event) override {
+        seen.insert(std::string(event.row.name));
+    }
+    std::set<std::string> seen;
+};
+
+std::vector<Variable> leaves_of(const OpSample& sample, DType dtype = f64) {
+    std::vector<Variable> leaves;
+    for (const Tensor& each : sample.inputs) {
+        leaves.push_back(is_floating(each.dtype()) ? parameter(each.astype(dtype))
+                                                   : Variable(each));
+    }
+    return leaves;
+}
+
+template <class F>
+void for_each_sample(const F& f) {
+    for (const OpRow* row : op_table()) {
+        if (!row->samples) continue;
+        for (const OpSample& sample : row->samples()) {
+            INFO(row->name << ": " << sample.label);
+            f(*row, sample);
+        }
+    }
+}
+
+bool is_finite(const Tensor& x) {
+    const auto values = x.values<double>();
+    return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+}
+
+Tensor signs(const Tensor& like, int seed) { return uneven(like.shape(), -1, 1, seed); }
+
+/// Gradients for a cotangent; zeros where there is no path.
+std::vector<Tensor> pullback(const OpSample& sample, const std::vector<Variable>& leaves,
+                             const Tensor& cotangent) {
+    const Variable y = sample.apply(leaves);
+    std::vector<Tensor> result;
+    for (const Variable& g :
+         grad({y}, leaves, {.grad_outputs = {Variable(cotangent)}, .allow_unused = true})) {
+        result.push_back(g.defined() ? g.value() : zeros_like(leaves[result.size()].value()));
+    }
+    return result;
+}
+
+}  // namespace
+
+TEST_CASE("every row has a name of its own, formulas and samples") {
+    std::set<std::string_view> names;
+    for (const OpRow* row : op_table()) {
+        INFO(row->name);
+        CHECK(names.insert(row->name).second);
+        CHECK_FALSE(row->forward.empty());
+        if (row->backward.empty()) continue;
+        REQUIRE(row->samples);
+        CHECK_FALSE(row->samples().empty());
+        std::set<std::string> labels;
+        for (const OpSample& sample : row->samples()) CHECK(labels.insert(sample.label).second);
+    }
+    CHECK(names.size() >= 20);
+}
+
+TEST_CASE("the derivative of every op passes gradcheck on all samples") {
+    std::map<std::string_view, std::set<std::size_t>> proven;
+    std::map<std::string_view, std::size_t> inputs;
+    int count = 0;
+    for_each_sample([&](const OpRow& row, const OpSample& sample) {
+        const std::vector<Variable> leaves = leaves_of(sample);
+        GradcheckReport report = gradcheck(sample.apply, leaves);
+        for (std::size_t i = 0; i < report.inputs.size(); ++i) {
+            const GradcheckFinding& each = report.inputs[i];
+            if (each.verdict == Verdict::passed && each.compared > 0) proven[row.name].insert(i);
+            inputs[row.name] = std::max(inputs[row.name], i + 1);
+        }
+        // A sample may leave one input without effect (where); another has to prove it.
+        if (report.verdict == Verdict::no_power) {
+            report = gradcheck(sample.apply, leaves, {.accept_zero = true});
+        }
+        INFO(report.text);
+        CHECK(report);
+        CHECK(report.worst_error < 1e-7);
+        ++count;
+    });
+    for (const auto& [name, needed] : inputs) {
+        INFO(name);
+        CHECK(proven[name].size() == needed);
+    }
+    CHECK(count > 200);
+}
+
+TEST_CASE("the second derivative of every op passes gradgradcheck on all samples") {
+    for_each_sample([](const OpRow&, const OpSample& sample) {
+        const GradcheckReport report = gradgradcheck(sample.apply, leaves_of(sample));
+        INFO(report.text);
+        CHECK(report);
+        CHECK(report.worst_error < 1e-6);
+    });
+}
+
+TEST_CASE("every op gives finite values, and the same bits twice") {
+    for_each_sample([](const OpRow&, const OpSample& sample) {
+        const Variable first = sample.apply(leaves_of(sample));
+        CHECK(is_finite(first.value()));
+        CHECK(same_bits(first.value(), sample.apply(leaves_of(sample)).value()));
+        const NoGrad off;
+        const Variable constant = sample.apply(leaves_of(sample));
+        CHECK_FALSE(constant.requires_grad());
+        CHECK(same_bits(first.value(), constant.value()));
+    });
+}
+
+TEST_CASE("the pullback of every op is linear in the cotangent") {
+    for_each_sample([](const OpRow&, const OpSample& sample) {
+        const std::vector<Variable> leaves = leaves_of(sample);
+        const Tensor y = sample.apply(leaves).value();
+        const Tensor v = signs(y, 3);
+        const Tensor w = signs(y, 8);
+        const auto of_v = pullback(sample, leaves, v);
+        const auto of_w = pullback(sample, leaves, w);
+        const auto mixed = pullback(sample, leaves, v * 2.0 - w * 3.0);
+        const auto zero = pullback(sample, leaves, zeros_like(y));
+        for (std::size_t i = 0; i < leaves.size(); ++i) {
+            CHECK(close(mixed[i], of_v[i] * 2.0 - of_w[i] * 3.0, 1e-12));
+            CHECK(close(zero[i], zeros_like(leaves[i].value()), 0));
+        }
+    });
+}
+
+TEST_CASE("every op computes and differentiates in f32 as in f64, to rounding") {
+    for_each_sample([](const OpRow&, const OpSample& sample) {
+        const std::vector<Variable> wide = leaves_of(sample, f64);
+        const std::vector<Variable> narrow = leaves_of(sample, f32);
+        const Variable y = sample.apply(wide);
+        const Variable z = sample.apply(narrow);
+        REQUIRE(z.dtype() == f32);
+        CHECK(close(z.value().astype(f64), y.value(), 3e-6));
+        const Tensor v = signs(y.value(), 3);
+        const auto of_y = pullback(sample, wide, v);
+        const auto of_z = pullback(sample, narrow, v.astype(f32));
+        for (std::size_t i = 0; i < wide.size(); ++i) {
+            CHECK(of_z[i].dtype() == f32);
+            CHECK(close(of_z[i].astype(f64), of_y[i], 2e-5));
+        }
+    });
+}
+
+TEST_CASE("a sample records the name of its row, and nothing without a row") {
+    std::set<std::string> rows;
+    for (const OpRow* row : op_table()) rows.insert(std::string(row->name));
+    for_each_sample([&](const OpRow& row, const OpSample& sample) {
+        Names names;
+        const Observing observing(names);
+        const std::vector<Variable> leaves = leaves_of(sample);
+        const Variable y = sample.apply(leaves);
+        CHECK(names.seen.count(std::string(row.name)) == 1);
+        // The ops that the derivative is made of count, too.
+        grad({y}, leaves,
+             {.grad_outputs = {Variable(signs(y.value(), 1))},
+              .create_graph = true,
+              .allow_unused = true});
+        for (const std::string& each : names.seen) {
+            INFO(each);
+            CHECK(rows.count(each) == 1);
+        }
+    });
+}
+
+TEST_CASE("every function of ops.hpp records one op, and its row is in the table") {
+    const Variable a = parameter(uneven({2, 3}, 0.5, 2), "a");
+    const Variable b = parameter(uneven({2, 3}, 0.5, 2, 7), "b");
+    const Variable m = parameter(uneven({3, 4}), "m");
+    const Tensor mask = greater(a.value(), b.value());
+    using Call = std::function<Variable()>;
+    const std::vector<std::pair<std::string, Call>> calls{
+        {"add", [&] { return add(a, b); }},
+        {"add", [&] { return add(a, 2); }},
+        {"add", [&] { return a + b; }},
+        {"add", [&] { return a + 2.0; }},
+        {"add", [&] { return 2.0 + a; }},
+        {"add", [&] { return a - 2.0; }},
+        {"sub", [&] { return sub(a, b); }},
+        {"sub", [&] { return a - b; }},
+        {"sub", [&] { return 2.0 - a; }},
+        {"mul", [&] { return mul(a, b); }},
+        {"mul", [&] { return a * b; }},
+        {"div", [&] { return div(a, b); }},
+        {"div", [&] { return a / b; }},
+        {"div", [&] { return a / 2.0; }},
+        {"div", [&] { return 2.0 / a; }},
+        {"neg", [&] { return neg(a); }},
+        {"neg", [&] { return -a; }},
+        {"scale", [&] { return scale(a, 2); }},
+        {"scale", [&] { return a * 2.0; }},
+        {"scale", [&] { return 2.0 * a; }},
+        {"pow", [&] { return pow(a, 2.5); }},
+        {"pow", [&] { return pow(a, b); }},
+        {"exp", [&] { return exp(a); }},
+        {"log", [&] { return log(a); }},
+        {"sqrt", [&] { return sqrt(a); }},
+        {"tanh", [&] { return tanh(a); }},
+        {"relu", [&] { return relu(a); }},
+        {"where", [&] { return where(mask, a, b); }},
+        {"matmul", [&] { return matmul(a, m); }},
+        {"softmax", [&] { return softmax(a); }},
+        {"log_softmax", [&] { return log_softmax(a, 0); }},
+        {"sum", [&] { return sum(a, {.axes = {0}}); }},
+        {"mean", [&] { return mean(a); }},
+        {"max", [&] { return max(a, {.axes = {1}}); }},
+        {"sum_to", [&] { return sum_to(a, {3}); }},
+        {"reshape",
+         [&] {
+             return reshape(a, {3, 2});
+         }},
+        {"permute",
+         [&] {
+             return permute(a, {1, 0});
+         }},
+        {"transpose", [&] { return transpose(a); }},
+        {"slice", [&] { return slice(a, 1, {.start = 1}); }},
+        {"slice_scatter",
+         [&] {
+             return slice_scatter(a, {2, 5}, 1, {.stop = 3});
+         }},
+        {"concat",
+         [&] {
+             return concat({a, b}, 1);
+         }},
+        {"broadcast_to",
+         [&] {
+             return broadcast_to(a, {4, 2, 3});
+         }},
+    };
+    std::set<std::string> rows, called;
+    for (const OpRow* row : op_table()) rows.insert(std::string(row->name));
+    for (const auto& [name, call] : calls) {
+        INFO(name);
+        Names names;
+        Variable y;
+        {
+            const Observing observing(names);
+            y = call();
+        }
+        CHECK(names.seen == std::set<std::string>{name});
+        CHECK(y.op() == name);
+        CHECK(y.requires_grad());
+        CHECK(rows.count(name) == 1);
+        called.insert(name);
+        const NoGrad off;
+        CHECK_FALSE(call().requires_grad());
+    }
+    for (const OpRow* row : op_table()) {
+        INFO(row->name << " has a row but is not called here");
+        CHECK(called.count(std::string(row->name)) == 1);
+    }
+}
