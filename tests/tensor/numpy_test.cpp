@@ -5,8 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -120,6 +121,19 @@ std::string difference(const json& item, const Tensor& got) {
     return difference<bool>(got, expected, 0, 0);
 }
 
+/// The name in a line `Tensor name(` or `bool name(`, else nothing.
+std::string declared(const std::string& line) {
+    for (const std::string type : {"Tensor ", "bool "}) {
+        const std::size_t end = line.find('(');
+        if (!line.starts_with(type) || end == line.npos) continue;
+        const std::string function = line.substr(type.size(), end - type.size());
+        const bool word = std::all_of(function.begin(), function.end(),
+                                      [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+        return word ? function : "";
+    }
+    return "";
+}
+
 }  // namespace
 
 TEST_CASE("every function gives what NumPy gives") {
@@ -155,12 +169,11 @@ TEST_CASE("every function of ops.hpp and every creation function has reference c
     for (const char* header : {"ops.hpp", "tensor.hpp"}) {
         std::ifstream in(headers + header);
         REQUIRE(in);
-        const std::regex declaration("^(Tensor|bool) (\\w+)\\(.*");
-        std::smatch match;
         for (std::string line; std::getline(in, line);) {
-            if (!std::regex_match(line, match, declaration) || others.contains(match[2])) continue;
+            const std::string function = declared(line);
+            if (function.empty() || others.contains(function)) continue;
             INFO(line);
-            CHECK(covered.contains(match[2]));
+            CHECK(covered.contains(function));
             ++found;
         }
     }
