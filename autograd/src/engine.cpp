@@ -154,6 +154,10 @@ class Sweep final : public detail::Gradients<V> {
           targets_(targets),
           create_graph_(create_graph),
           retain_graph_(retain_graph) {
+        if (targets) {
+            for (const NodePtr& target : *targets) sorted_targets_.push_back(target.get());
+            std::sort(sorted_targets_.begin(), sorted_targets_.end());
+        }
         if constexpr (recorded) {
             contributions_.resize(reached_.nodes().size());
             for (std::size_t i = 0; i < reached_.nodes().size(); ++i) {
@@ -276,8 +280,7 @@ class Sweep final : public detail::Gradients<V> {
     }
 
     bool is_target(const Node& node) const {
-        return std::any_of(targets_->begin(), targets_->end(),
-                           [&](const NodePtr& target) { return target.get() == &node; });
+        return std::binary_search(sorted_targets_.begin(), sorted_targets_.end(), &node);
     }
 
     void visit(Node& node) {
@@ -342,6 +345,7 @@ class Sweep final : public detail::Gradients<V> {
 
     Reached reached_;
     const std::vector<NodePtr>* targets_;
+    std::vector<const Node*> sorted_targets_;
     const bool create_graph_;
     const bool retain_graph_;
     Node* current_ = nullptr;
@@ -404,10 +408,14 @@ std::vector<Variable> run_grad(const std::vector<Variable>& outputs,
     Sweep<V> sweep(roots, &targets, create_graph, retain_graph);
     for (std::size_t i = 0; i < roots.size(); ++i) sweep.seed(*roots[i], cotangents[i]);
     sweep.run();
+    auto& arrived = sweep.arrived();
+    const auto node_of = [](const Arrived<V>& each) { return each.node.get(); };
+    std::ranges::sort(arrived, {}, node_of);
     std::vector<Variable> gradients(targets.size());
     for (std::size_t i = 0; i < targets.size(); ++i) {
-        for (auto& [node, arrived] : sweep.arrived()) {
-            if (node.get() == targets[i].get()) gradients[i] = Variable(arrived);
+        const auto found = std::ranges::lower_bound(arrived, targets[i].get(), {}, node_of);
+        if (found != arrived.end() && found->node.get() == targets[i].get()) {
+            gradients[i] = Variable(found->gradient);
         }
     }
     return gradients;
