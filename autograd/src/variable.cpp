@@ -134,13 +134,16 @@ Variable Variable::kept_leaf() const {
     if (leaf.frozen) return *this;
     Variable copy;
     VariableState* found = leaf.kept.load(std::memory_order_acquire);
-    if (found) {
+    if (found && found->value.shares_buffer_with(leaf.value)) {
         copy.state_ = detail::Counted<VariableState>::share(found);
         return copy;
     }
     copy = Variable(leaf.value, leaf.node, leaf.id);
     copy.state_->name = leaf.name;
     copy.state_->frozen = true;
+    // The leaf was written to through a reference older than the copy, which is left alone: other
+    // threads may be reading it.
+    if (found) return copy;
     // Readers of one leaf on several threads may meet here: the first copy stays.
     VariableState* mine = detail::Counted<VariableState>(copy.state_).release();
     if (leaf.kept.compare_exchange_strong(found, mine, std::memory_order_acq_rel)) return copy;

@@ -171,6 +171,19 @@ TEST_CASE("saved values do not change when a leaf is updated in place") {
     CHECK(close(w.value(), tensor({55.0, -1.0}, f64)));
 }
 
+TEST_CASE("writing through a reference that was taken before is seen by later graphs alone") {
+    Variable x = x64({1.0, 2.0});
+    Tensor& value = x.mutable_value();
+    const Variable before = sum(x * x);
+    for (int step = 1; step <= 3; ++step) {
+        value += ones({2}, f64);
+        const Tensor now = tensor({1.0 + step, 2.0 + step}, f64);
+        const Variable y = sum(x * x * x);
+        CHECK(close(grad({y}, {x}).front().value(), now * now * 3.0));
+    }
+    CHECK(close(grad({before}, {x}).front().value(), tensor({2.0, 4.0}, f64)));
+}
+
 TEST_CASE("a leaf is updated in place when no graph holds its value") {
     Variable x = x64({1.0, 2.0});
     const double* buffer = x.value().data<double>();
