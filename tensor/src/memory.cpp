@@ -29,28 +29,38 @@ namespace {
 
 constexpr std::size_t alignment = 64;
 constexpr std::size_t smallest = 64;
-constexpr int octave_steps = 4;            // above `fine`, classes are a quarter octave apart
+constexpr int octave_steps = 4;  // above `fine`, classes are a quarter octave apart
 constexpr std::size_t fine = std::size_t{1} << 20;
-constexpr int small_classes = 15;          // 64 B … 1 MiB by powers of two
+constexpr int small_classes = 15;  // 64 B … 1 MiB by powers of two
 constexpr int classes = small_classes + octave_steps * 44;
 constexpr std::size_t max_cached = std::size_t{2} << 30;  // bytes kept free by one thread
 
-/// The class that holds `bytes`, and its block size.
-int class_of(std::size_t bytes, std::size_t& block) noexcept {
-    if (bytes <= smallest) {
-        block = smallest;
-        return 0;
+struct SizeClass {
+    int index;
+    std::size_t block;  ///< bytes of a block
+};
+
+/// The class that holds `bytes`.
+inline SizeClass class_of(std::size_t bytes) noexcept {
+    if (bytes - 1 < fine) {
+        const int index = static_cast<int>(std::bit_width((bytes - 1) | (smallest - 1))) - 6;
+        return {index, smallest << index};
     }
+    if (bytes == 0) return {0, smallest};
     const int log = static_cast<int>(std::bit_width(bytes - 1));  // 2^(log-1) < bytes <= 2^log
-    if (bytes <= fine) {
-        block = std::size_t{1} << log;
-        return log - 6;
-    }
     const std::size_t quarter = std::size_t{1} << (log - 3);
     const std::size_t base = std::size_t{1} << (log - 1);
     const std::size_t step = (bytes - base + quarter - 1) / quarter;  // 1 … 4
-    block = base + step * quarter;
-    return small_classes + (log - 21) * octave_steps + static_cast<int>(step) - 1;
+    return {small_classes + (log - 21) * octave_steps + static_cast<int>(step) - 1,
+            base + step * quarter};
+}
+
+/// Bytes of a block of class `index`.
+std::size_t block_of(int index) noexcept {
+    if (index < small_classes) return smallest << index;
+    const int above = index - small_classes;
+    const std::size_t base = fine << (above / octave_steps);
+    return base + base / octave_steps * static_cast<std::size_t>(above % octave_steps + 1);
 }
 
 /// Counters written by one thread and read by any.
@@ -61,7 +71,12 @@ struct Count {
     void add(std::int64_t v) noexcept { set(get() + v); }
 };
 struct Counters {
-    Count live, peak, cached, blocks, requests, allocations;
+    Count live, peak;          // bytes
+    Count owned;               // bytes taken from the system and not given back
+    Count requests, releases;  // blocks
+    Count allocations;
+
+    std::int64_t cached() const noexcept { return owned.get() - live.get(); }
 };
 
 struct FreeBlock {
@@ -92,10 +107,13 @@ void* system_allocate(std::size_t block) {
 }
 
 void release(ThreadPool& pool) noexcept {
-    for (FreeBlock*& list : pool.free) {
-        while (list) std::free(std::exchange(list, list->next));
+    for (int index = 0; index < classes; ++index) {
+        FreeBlock*& list = pool.free[index];
+        while (list) {
+            std::free(std::exchange(list, list->next));
+            pool.counters.owned.add(-static_cast<std::int64_t>(block_of(index)));
+        }
     }
-    pool.counters.cached.set(0);
 }
 
 constinit thread_local ThreadPool* pool = nullptr;
@@ -110,7 +128,7 @@ struct Reaper {
         release(*pool);
         all.live += pool->counters.live.get();
         all.peak += pool->counters.live.get();
-        all.blocks += pool->counters.blocks.get();
+        all.blocks += pool->counters.requests.get() - pool->counters.releases.get();
         all.requests += pool->counters.requests.get();
         all.allocations += pool->counters.allocations.get();
         std::erase(all.pools, pool);
@@ -136,8 +154,7 @@ ThreadPool* start_pool() {
 namespace detail {
 
 void* pool_allocate(std::size_t bytes) {
-    std::size_t block = 0;
-    const int index = class_of(bytes, block);
+    const auto [index, block] = class_of(bytes);
     ThreadPool* mine = pool ? pool : start_pool();
     if (!mine) {
         Registry& all = registry();
@@ -148,15 +165,14 @@ void* pool_allocate(std::size_t bytes) {
     }
     Counters& count = mine->counters;
     void* memory = mine->free[index];
-    if (memory) {
+    if (memory) [[likely]] {
         mine->free[index] = mine->free[index]->next;
-        count.cached.add(-static_cast<std::int64_t>(block));
     } else {
         memory = system_allocate(block);
+        count.owned.add(static_cast<std::int64_t>(block));
         count.allocations.add(1);
     }
     count.requests.add(1);
-    count.blocks.add(1);
     const std::int64_t live = count.live.get() + static_cast<std::int64_t>(block);
     count.live.set(live);
     if (live > count.peak.get()) count.peak.set(live);
@@ -164,8 +180,7 @@ void* pool_allocate(std::size_t bytes) {
 }
 
 void pool_free(void* memory, std::size_t bytes) noexcept {
-    std::size_t block = 0;
-    const int index = class_of(bytes, block);
+    const auto [index, block] = class_of(bytes);
     const auto size = static_cast<std::int64_t>(block);
     ThreadPool* mine = pool;
     if (!mine) {
@@ -178,15 +193,15 @@ void pool_free(void* memory, std::size_t bytes) noexcept {
     }
     Counters& count = mine->counters;
     count.live.add(-size);
-    count.blocks.add(-1);
-    if (!GLASSGRAD_POOL || count.cached.get() + size > static_cast<std::int64_t>(max_cached)) {
+    count.releases.add(1);
+    if (!GLASSGRAD_POOL || count.cached() > static_cast<std::int64_t>(max_cached)) [[unlikely]] {
+        count.owned.add(-size);
         std::free(memory);
         return;
     }
     auto* entry = static_cast<FreeBlock*>(memory);
     entry->next = mine->free[index];
     mine->free[index] = entry;
-    count.cached.add(size);
 }
 
 }  // namespace detail
@@ -199,8 +214,8 @@ MemoryStats memory_stats() {
         const Counters& count = each->counters;
         stats.live_bytes += count.live.get();
         stats.peak_bytes += count.peak.get();
-        stats.cached_bytes += count.cached.get();
-        stats.live_blocks += count.blocks.get();
+        stats.cached_bytes += count.cached();
+        stats.live_blocks += count.requests.get() - count.releases.get();
         stats.requests += count.requests.get();
         stats.allocations += count.allocations.get();
     }

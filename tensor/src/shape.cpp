@@ -15,6 +15,25 @@ constexpr std::int64_t max_bytes = std::int64_t{1} << 62;
     fail<ShapeError>("shape: rank {} is above the limit of {}", rank, max_rank);
 }
 
+std::int64_t large_numel(std::string_view op, const Shape& shape, DType dtype) {
+    // Sizes beside a zero count too, as in NumPy: strides and partial products must not overflow.
+    std::int64_t count = 1;
+    bool empty = false;
+    bool overflow = false;
+    for (const std::int64_t size : shape) {
+        if (size < 0) {
+            fail<ShapeError>("{}: size {} in shape {} is negative", op, size, shape);
+        }
+        empty = empty || size == 0;
+        overflow = __builtin_mul_overflow(count, size == 0 ? 1 : size, &count) || overflow;
+    }
+    if (overflow || count > max_bytes / static_cast<std::int64_t>(item_size(dtype))) {
+        fail<ShapeError>("{}: shape {} of {} is too large: its bytes exceed 2^62", op, shape,
+                         dtype);
+    }
+    return empty ? 0 : count;
+}
+
 }  // namespace
 
 std::string_view name(DType dtype) noexcept {
@@ -107,22 +126,15 @@ Shape broadcast_shapes(std::string_view op, const Shape& a, const Shape& b) {
 }
 
 std::int64_t checked_numel(std::string_view op, const Shape& shape, DType dtype) {
-    // Sizes beside a zero count too, as in NumPy: strides and partial products must not overflow.
-    std::int64_t count = 1;
-    bool empty = false;
-    bool overflow = false;
+    // Sizes this small have a product below 2^56, and no negative one is among them.
+    std::uint64_t bits = 0;
+    std::uint64_t product = 1;
     for (const std::int64_t size : shape) {
-        if (size < 0) {
-            fail<ShapeError>("{}: size {} in shape {} is negative", op, size, shape);
-        }
-        empty = empty || size == 0;
-        overflow = __builtin_mul_overflow(count, size == 0 ? 1 : size, &count) || overflow;
+        bits |= static_cast<std::uint64_t>(size);
+        product *= static_cast<std::uint64_t>(size);
     }
-    if (overflow || count > max_bytes / static_cast<std::int64_t>(item_size(dtype))) {
-        fail<ShapeError>("{}: shape {} of {} is too large: its bytes exceed 2^62", op, shape,
-                         dtype);
-    }
-    return empty ? 0 : count;
+    if (bits < (shape.rank() <= 4 ? 1u << 14 : 1u << 7)) return static_cast<std::int64_t>(product);
+    return large_numel(op, shape, dtype);
 }
 
 std::size_t checked_bytes(std::string_view op, const Shape& shape, DType dtype) {

@@ -26,12 +26,14 @@ class Counter {
             value_.fetch_add(1, std::memory_order_relaxed);
         }
     }
-    /// True when the count fell to zero.
+    /// True when the count fell to zero. Whoever sees a count of 1 holds the only reference, which
+    /// nobody can copy meanwhile, and needs no atomic operation to drop it.
     bool decrement() noexcept {
+        const std::int64_t count = value_.load(std::memory_order_acquire);
+        if (count == 1) return true;
         if (GLASSGRAD_SINGLE_THREADED) {
-            const std::int64_t left = value_.load(std::memory_order_relaxed) - 1;
-            value_.store(left, std::memory_order_relaxed);
-            return left == 0;
+            value_.store(count - 1, std::memory_order_relaxed);
+            return false;
         }
         return value_.fetch_sub(1, std::memory_order_acq_rel) == 1;
     }
