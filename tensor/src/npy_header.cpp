@@ -187,7 +187,7 @@ class Parser {
         }
         const char kind = type.empty() ? '\0' : type[0];
         const std::string_view width = type.substr(std::min<std::size_t>(1, type.size()));
-        refuse_kind(kind, width);
+        refuse_kind(kind);
         int bytes = 0;
         const auto result = std::from_chars(width.data(), width.data() + width.size(), bytes);
         if (result.ec != std::errc() || result.ptr != width.data() + width.size()) {
@@ -207,29 +207,27 @@ class Parser {
         header_.item_bytes = bytes;
     }
 
-    /// Kinds that NumPy has and a tensor has not.
-    void refuse_kind(char kind, std::string_view width) const {
-        const std::string type = quoted(header_.descr);
-        switch (kind) {
-            case 'f':
-            case 'i':
-            case 'u':
-            case 'b': return;
-            case 'O':
-                bad(hint("save numbers: np.save(path, x.astype(np.float64), allow_pickle=False)"),
-                    "element type {} is Python objects, a pickle, which is never read", type);
-            case 'c':
-                bad(hint("save x.real and x.imag"), "element type {} is complex, not supported",
-                    type);
-            case 'U':
-            case 'S':
-            case 'a': bad("element type {} is text, not supported", type);
-            case 'M':
-            case 'm':
-                bad(hint("save x.astype(np.int64)"), "element type {} is dates, not supported",
-                    type);
-            case 'V': bad("element type {} is raw bytes of size {}, not supported", type, width);
-            default: bad("element type {} is not known", type);
+    /// Refuses the kinds that NumPy has and a tensor has not.
+    void refuse_kind(char kind) const {
+        struct Refusal {
+            std::string_view kinds;
+            std::string_view what;
+            const char* fix;
+        };
+        static constexpr Refusal refusals[] = {
+            {"O", "Python objects, a pickle, which is never read",
+             "save numbers: np.save(path, x.astype(np.float64), allow_pickle=False)"},
+            {"c", "complex, not supported", "save x.real and x.imag"},
+            {"USa", "text, not supported", ""},
+            {"Mm", "dates, not supported", "save x.astype(np.int64)"},
+            {"V", "raw bytes, not supported", ""},
+        };
+        for (const auto& [kinds, what, fix] : refusals) {
+            if (kinds.find(kind) == kinds.npos) continue;
+            bad(Hint{fix}, "element type {} is {}", quoted(header_.descr), what);
+        }
+        if (std::string_view("fiub").find(kind) == std::string_view::npos) {
+            bad("element type {} is not known", quoted(header_.descr));
         }
     }
 

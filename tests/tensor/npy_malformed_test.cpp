@@ -138,7 +138,7 @@ std::vector<Malformed> malformed_files() {
         descr("<U2", "element type '<U2' is text, not supported"),
         descr("|S5", "element type '|S5' is text, not supported"),
         descr("<M8[us]", "element type '<M8[us]' is dates, not supported; save x.astype(np.int64)"),
-        descr("|V7", "element type '|V7' is raw bytes of size 7, not supported"),
+        descr("|V7", "element type '|V7' is raw bytes, not supported"),
         header(
             npy_header("(1,)", "[('a', '<f4')]"),
             "structured element types are not supported: '[('a', '<f4')], 'fortran_order': False, "
