@@ -155,7 +155,9 @@ std::vector<Malformed> malformed_files() {
 TEST_CASE("every malformed .npy file is refused with its text, from memory and from a file") {
     const TemporaryFolder folder;
     const std::string path = folder / "x.npy";
-    for (const auto& [bytes, text] : malformed_files()) {
+    for (const Malformed& file : malformed_files()) {
+        const std::string& bytes = file.bytes;
+        const std::string& text = file.text;
         CHECK(message_of([&] { parse_npy(bytes_of(bytes), "x"); }) == "parse_npy: x: " + text);
         std::ofstream(path, std::ios::binary) << bytes;
         CHECK(message_of([&] { load_npy(path); }) == "load_npy: " + path + ": " + text);

@@ -67,15 +67,14 @@ TEST_CASE("arithmetic in place leaves the copies taken before as they were") {
         a *= 3;
         CHECK(values_of(a) == std::vector<double>{15, 18, 27});
         CHECK(values_of(old) == std::vector<double>{2, 3, 5});
-        const std::byte* before = a.bytes();
-        a += a;
+        const Tensor& self = a;
+        a += self;
         CHECK(values_of(a) == std::vector<double>{30, 36, 54});
-        a -= a;
-        a *= a;
+        a -= self;
+        a *= self;
         CHECK(values_of(a) == std::vector<double>{0, 0, 0});
         a += full({}, 7, dtype);
         CHECK(values_of(a) == std::vector<double>{7, 7, 7});
-        CHECK(before != nullptr);
     }
 }
 
@@ -157,7 +156,6 @@ TEST_CASE("a thousand random programs of copies and writes agree with plain vect
                 case 4:
                     tensors[i] += tensors[j];
                     for (std::size_t m = 0; m < size; ++m) model[i][m] += model[j][m];
-                    if (i == j) break;
                     break;
                 case 5:
                     tensors[i] *= 0.5;
