@@ -104,6 +104,7 @@ std::string tensor_lines(const TraceDocument& trace) {
         if (tensor.stats && tensor.stats->finite() < tensor.stats->n) ++nonfinite;
     }
     std::vector<std::string> parts;
+    parts.reserve(by_role.size());
     for (const auto& [role, n] : by_role) parts.push_back(fmt::format("{} {}", n, role));
     std::string text = count(trace.tensors.size(), "tensor");
     if (!parts.empty()) text += fmt::format(": {}", fmt::join(parts, ", "));
@@ -122,6 +123,7 @@ std::string op_lines(const TraceDocument& trace) {
     }
     const auto list = [](const auto& ops) {
         std::vector<std::string> parts;
+        parts.reserve(ops.size());
         for (const auto& [name, n] : ops) {
             parts.push_back(n == 1 ? printable(name) : fmt::format("{} {}x", printable(name), n));
         }

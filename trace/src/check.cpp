@@ -52,6 +52,7 @@ class RecordCheck {
 template <class Named>
 void check_unique(RecordCheck& check, std::string_view member, const std::vector<Named>& all) {
     std::vector<std::string_view> names;
+    names.reserve(all.size());
     for (const Named& one : all) names.emplace_back(one.name);
     std::sort(names.begin(), names.end());
     const auto twice = std::adjacent_find(names.begin(), names.end());

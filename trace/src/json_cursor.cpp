@@ -92,7 +92,7 @@ void JsonCursor::stray() {
     const std::string_view rest = text_.substr(offset_);
     for (const std::string_view word : {"NaN", "Infinity", "-Infinity", "nan", "inf", "-inf"}) {
         if (rest.starts_with(word)) {
-            fail(fmt::format("{} is no JSON; write the text \"NaN\", \"Infinity\" or \"-Infinity\"",
+            fail(fmt::format(R"({} is no JSON; write the text "NaN", "Infinity" or "-Infinity")",
                              word));
         }
     }

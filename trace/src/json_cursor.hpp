@@ -8,7 +8,6 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 namespace glassgrad::detail {
@@ -29,16 +28,15 @@ template <class... Arguments>
 class FunctionRef<void(Arguments...)> {
   public:
     template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>) FunctionRef(F&& f)
-        : object_(const_cast<void*>(static_cast<const void*>(&f))),
-          call_([](void* object, Arguments... arguments) {
-              (*static_cast<std::remove_reference_t<F>*>(object))(arguments...);
+    FunctionRef(const F& f)
+        : object_(&f), call_([](const void* object, Arguments... arguments) {
+              (*static_cast<const F*>(object))(arguments...);
           }) {}
     void operator()(Arguments... arguments) const { call_(object_, arguments...); }
 
   private:
-    void* object_;
-    void (*call_)(void*, Arguments...);
+    const void* object_;
+    void (*call_)(const void*, Arguments...);
 };
 
 class JsonCursor {

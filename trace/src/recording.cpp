@@ -55,14 +55,15 @@ std::int64_t Recording::scope_id(const ScopeNode* scope) {
         scope = scope->parent;
     }
     std::int64_t id = scope && scope->parent ? scope_ids_.at(scope) : 0;
-    for (auto node = fresh.rbegin(); node != fresh.rend(); ++node) {
+    std::reverse(fresh.begin(), fresh.end());
+    for (const ScopeNode* node : fresh) {
         TraceScope record;
         record.parent = id;
-        record.name = (*node)->name;
-        record.path = (*node)->path;
+        record.name = node->name;
+        record.path = node->path;
         id = static_cast<std::int64_t>(scopes.size());
         scopes.push_back(std::move(record));
-        scope_ids_.emplace(*node, id);
+        scope_ids_.emplace(node, id);
     }
     return id;
 }
