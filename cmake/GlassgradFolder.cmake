@@ -84,12 +84,9 @@ endfunction()
 # glassgrad_add_library(<folder>...): adds the folders, lowest first, and merges their objects
 # into the target glassgrad (alias glassgrad::glassgrad), static unless BUILD_SHARED_LIBS.
 function(glassgrad_add_library)
-    set(folders "")
-    foreach(folder IN LISTS ARGN)
-        if(EXISTS "${PROJECT_SOURCE_DIR}/${folder}/CMakeLists.txt")
-            add_subdirectory(${folder})
-            list(APPEND folders ${folder})
-        endif()
+    set(folders ${ARGN})
+    foreach(folder IN LISTS folders)
+        add_subdirectory(${folder})
     endforeach()
 
     add_library(glassgrad)
