@@ -20,7 +20,8 @@ struct Kept {
 class Borrowed {
   public:
     explicit Borrowed(const Module& module) {
-        for (const auto& [path, parameter] : module.named_parameters()) {
+        for (const auto& [path, given] : module.named_parameters()) {
+            const Variable& parameter = given;  // clang 14 captures no structured binding
             const bool known = std::any_of(kept_.begin(), kept_.end(), [&](const Kept& other) {
                 return other.parameter.same_as(parameter);
             });
