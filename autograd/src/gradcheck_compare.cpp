@@ -43,9 +43,9 @@ class Comparison {
                 line.elements.push_back(static_cast<std::int64_t>(e));
                 line.steps[e] *= draw.sign();
             }
-            ++table_.directions;
             const std::vector<Entry> entries = along(line, setting_.cotangents, 0);
             const auto bad = std::find_if(entries.begin(), entries.end(), is_bad);
+            table_.directions.push_back(bad == entries.end() ? entries.front() : *bad);
             if (bad == entries.end()) continue;
             chosen.insert(halve(line, static_cast<std::size_t>(bad - entries.begin())));
         }
@@ -159,6 +159,7 @@ class Comparison {
     void mark_unmeasured() {
         constexpr double share = 1e-2;
         const double largest = table_.largest();
+        if (largest == 0) return;
         for (Entry& entry : table_.entries) {
             const double size = std::max(std::abs(entry.analytic), std::abs(entry.numeric));
             if (entry.status == Status::right && entry.error > share * std::max(size, largest)) {
@@ -222,10 +223,19 @@ std::int64_t Table::count(Status status) const noexcept {
     return n;
 }
 
+const Entry* Table::stray() const noexcept {
+    const auto good = [](const Entry& entry) { return entry.status == Status::right; };
+    if (!std::all_of(entries.begin(), entries.end(), good)) return nullptr;
+    const auto found = std::find_if_not(directions.begin(), directions.end(), good);
+    return found == directions.end() ? nullptr : &*found;
+}
+
 bool Table::has_power() const noexcept {
-    return std::any_of(entries.begin(), entries.end(), [](const Entry& entry) {
+    const auto stands_out = [](const Entry& entry) {
         return entry.status != Status::coarse && std::abs(entry.numeric) > 10 * entry.error;
-    });
+    };
+    return std::any_of(entries.begin(), entries.end(), stands_out) ||
+           std::any_of(directions.begin(), directions.end(), stands_out);
 }
 
 double Table::largest() const noexcept {

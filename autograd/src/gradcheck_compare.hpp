@@ -31,8 +31,9 @@ struct Table {
     bool complete = false;               ///< all elements, in order
     std::size_t rows = 0;
     std::vector<Entry> entries;
-    bool moved = false;           ///< some result changed when the slot did
-    std::int64_t directions = 0;  ///< random directions that were compared besides
+    bool moved = false;  ///< some result changed when the slot did
+    /// Random directions that were compared besides, one entry each: the worst of all cotangents.
+    std::vector<Entry> directions;
 
     std::size_t columns() const noexcept { return elements.size(); }
     Entry& at(std::size_t row, std::size_t column) { return entries[row * columns() + column]; }
@@ -42,6 +43,8 @@ struct Table {
     bool any(Status status) const noexcept;
     /// Elements with an entry of that status.
     std::int64_t count(Status status) const noexcept;
+    /// The first direction that is not right though no element was found to blame; null if none.
+    const Entry* stray() const noexcept;
     /// Some numeric gradient stands out of its own noise.
     bool has_power() const noexcept;
     /// Largest |numeric| of all entries, or of a row.

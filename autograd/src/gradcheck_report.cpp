@@ -146,6 +146,20 @@ void describe_kink(const Setting& setting, const Table& table, GradcheckFinding&
     }
 }
 
+/// A random direction is off, and halving it led to no element.
+void describe_stray(const Entry& stray, GradcheckFinding& finding) {
+    const bool wrong = stray.status == Status::wrong;
+    finding.verdict = wrong ? Verdict::failed : Verdict::not_differentiable;
+    finding.fault = wrong ? GradFault::unknown : GradFault::none;
+    finding.analytic = stray.analytic;
+    finding.numeric = stray.numeric;
+    finding.uncertainty = stray.error;
+    finding.explanation = fmt::format(
+        "along a random direction through all elements analytic is {}, numeric {} (error about "
+        "{:.1e}); no single element accounts for it",
+        number(stray.analytic), number(stray.numeric), stray.error);
+}
+
 void describe_no_power(const Setting& setting, const Table& table, bool second,
                        GradcheckFinding& finding) {
     if (setting.options.accept_zero) return;
@@ -192,6 +206,9 @@ GradcheckFinding judge(const Setting& setting, std::span<const Table> tables, st
         describe_failure(setting, tables, which, second, finding);
     } else if (table.any(Status::kink) || table.any(Status::edge) || table.any(Status::coarse)) {
         describe_kink(setting, table, finding);
+    } else if (const Entry* stray = table.stray()) {
+        describe_stray(*stray, finding);
+        return finding;
     } else if (!table.has_power() && slot.value.numel() > 0 && setting.problem.total() > 0) {
         describe_no_power(setting, table, second, finding);
     }
