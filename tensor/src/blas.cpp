@@ -54,7 +54,7 @@ void panel(std::int64_t m, std::int64_t k, const T* a, std::int64_t a_row, std::
 
 /// Plain loops over op(b) row by row, in panels of up to eight columns.
 template <class T>
-void panels(std::int64_t m, std::int64_t n, std::int64_t k, Operand<T> a, const T* b,
+void panels(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a, const T* b,
             std::int64_t b_row, T* c) {
     const std::int64_t a_row = a.transposed ? 1 : a.stride;
     const std::int64_t a_col = a.transposed ? a.stride : 1;
@@ -76,7 +76,8 @@ void panels(std::int64_t m, std::int64_t n, std::int64_t k, Operand<T> a, const 
 }
 
 template <class T>
-void loops(std::int64_t m, std::int64_t n, std::int64_t k, Operand<T> a, Operand<T> b, T* c) {
+void loops(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a, const Operand<T>& b,
+           T* c) {
     if (!b.transposed) {
         panels(m, n, k, a, b.data, b.stride, c);
         return;
@@ -99,16 +100,15 @@ void loops(std::int64_t m, std::int64_t n, std::int64_t k, Operand<T> a, Operand
 }
 
 template <class T>
-void call_blas(std::int64_t m, std::int64_t n, std::int64_t k, Operand<T> a, Operand<T> b, T* c) {
+void call_blas(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a,
+               const Operand<T>& b, T* c) {
     using Index = xt::blas_index_t;
     const std::int64_t largest =
         std::max(std::max(m, n), std::max(k, std::max(a.stride, b.stride)));
     if (largest > std::numeric_limits<Index>::max()) {
         fail<ShapeError>("matmul: size {} is beyond what the BLAS can index", largest);
     }
-    const auto op = [](bool transposed) {
-        return transposed ? cxxblas::Trans : cxxblas::NoTrans;
-    };
+    const auto op = [](bool transposed) { return transposed ? cxxblas::Trans : cxxblas::NoTrans; };
     cxxblas::gemm<Index>(cxxblas::RowMajor, op(a.transposed), op(b.transposed),
                          static_cast<Index>(m), static_cast<Index>(n), static_cast<Index>(k), T{1},
                          a.data, static_cast<Index>(std::max<std::int64_t>(1, a.stride)), b.data,
@@ -166,7 +166,8 @@ bool check_blas() {
 }  // namespace
 
 template <class T>
-void gemm(std::int64_t m, std::int64_t n, std::int64_t k, Operand<T> a, Operand<T> b, T* c) {
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a, const Operand<T>& b,
+          T* c) {
     if (m == 0 || n == 0) return;
     if (k == 0) {
         std::fill_n(c, m * n, T{0});
@@ -183,11 +184,11 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, Operand<T> a, Operand<
     loops(m, n, k, a, b, c);
 }
 
-template void gemm(std::int64_t, std::int64_t, std::int64_t, Operand<float>, Operand<float>,
-                   float*);
-template void gemm(std::int64_t, std::int64_t, std::int64_t, Operand<double>, Operand<double>,
-                   double*);
-template void gemm(std::int64_t, std::int64_t, std::int64_t, Operand<std::int64_t>,
-                   Operand<std::int64_t>, std::int64_t*);
+template void gemm(std::int64_t, std::int64_t, std::int64_t, const Operand<float>&,
+                   const Operand<float>&, float*);
+template void gemm(std::int64_t, std::int64_t, std::int64_t, const Operand<double>&,
+                   const Operand<double>&, double*);
+template void gemm(std::int64_t, std::int64_t, std::int64_t, const Operand<std::int64_t>&,
+                   const Operand<std::int64_t>&, std::int64_t*);
 
 }  // namespace glassgrad::detail

@@ -18,6 +18,7 @@ struct Operand {
 /// std::int64_t (wrapping). Throws ShapeError when a size does not fit the BLAS, and Error when
 /// the BLAS computes wrong numbers on this machine.
 template <class T>
-void gemm(std::int64_t m, std::int64_t n, std::int64_t k, Operand<T> a, Operand<T> b, T* c);
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a, const Operand<T>& b,
+          T* c);
 
 }  // namespace glassgrad::detail

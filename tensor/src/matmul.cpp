@@ -57,7 +57,7 @@ std::int64_t batch_offset(std::int64_t index, const Shape& batch, const detail::
 
 /// One product, in blocks of rows when it is large.
 template <class T>
-void product(const Sizes& s, Operand<T> a, Operand<T> b, T* c) {
+void product(const Sizes& s, const Operand<T>& a, const Operand<T>& b, T* c) {
     if (s.m < 2 * row_block || s.m * s.n * s.k < parallel_flops) {
         detail::gemm(s.m, s.n, s.k, a, b, c);
         return;
@@ -109,7 +109,7 @@ Tensor matrix_product(const Tensor& a, const Tensor& b, const MatmulOptions& opt
     if (s.k != k_of_b) fail_inner(a, b, options, s, k_of_b);
 
     if (ra == 2 && rb == 2) {
-        Tensor result = Tensor::empty({s.m, s.n}, a.dtype());
+        Tensor result = Tensor::empty_matrix(s.m, s.n, a.dtype());
         detail::with_number("matmul", a.dtype(), [&](auto type) {
             using T = typename decltype(type)::type;
             product<T>(s, {a.data<T>(), a.shape()[1], options.transpose_a},

@@ -19,21 +19,34 @@ void detail::dispose(Buffer* buffer) noexcept {
     pool_free(buffer, bytes);
 }
 
+Tensor::Tensor(std::size_t bytes, DType dtype) : dtype_(dtype) {
+    auto* buffer = new (detail::pool_allocate(bytes)) detail::Buffer;
+    buffer->block_bytes = bytes;
+    buffer_ = detail::Counted<detail::Buffer>::adopt(buffer);
+}
+
 Tensor Tensor::empty(const Shape& shape, DType dtype) {
-    const std::size_t bytes =
-        sizeof(detail::Buffer) + checked_bytes("tensor", shape, dtype);
-    void* block = nullptr;
+    const std::size_t bytes = sizeof(detail::Buffer) + checked_bytes("tensor", shape, dtype);
     try {
-        block = detail::pool_allocate(bytes);
+        Tensor result(bytes, dtype);
+        result.shape_ = shape;
+        return result;
     } catch (const MemoryError&) {
         fail<MemoryError>("tensor: no memory for {} of {}, {} bytes", shape, dtype, bytes);
     }
-    auto* buffer = new (block) detail::Buffer;
-    buffer->block_bytes = bytes;
-    Tensor result;
-    result.shape_ = shape;
-    result.dtype_ = dtype;
-    result.buffer_ = detail::Counted<detail::Buffer>::adopt(buffer);
+}
+
+Tensor Tensor::empty_matrix(std::int64_t rows, std::int64_t columns, DType dtype) {
+    constexpr std::int64_t small = 1 << 10;
+    if (rows < 0 || rows > small || columns < 0 || columns > small) {
+        return empty({rows, columns}, dtype);
+    }
+    // The sizes are written where they stay: a shape that is put together and then copied as a
+    // whole makes the processor wait for its parts.
+    Tensor result(sizeof(detail::Buffer) +
+                      static_cast<std::size_t>(rows * columns) * item_size(dtype),
+                  dtype);
+    result.shape_.set(rows, columns);
     return result;
 }
 

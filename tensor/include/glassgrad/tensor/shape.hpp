@@ -51,6 +51,13 @@ class Shape {
     }
 
   private:
+    friend class Tensor;
+    void set(std::int64_t rows, std::int64_t columns) noexcept {
+        sizes_[0] = rows;
+        sizes_[1] = columns;
+        rank_ = 2;
+    }
+
     std::int64_t sizes_[max_rank] = {};
     int rank_ = 0;
 };

@@ -41,6 +41,8 @@ class Tensor {
 
     /// Elements are not initialised. Throws ShapeError (sizes) or MemoryError.
     static Tensor empty(const Shape& shape, DType dtype = f32);
+    /// As `empty`, of shape (rows, columns).
+    static Tensor empty_matrix(std::int64_t rows, std::int64_t columns, DType dtype = f32);
 
     bool defined() const noexcept { return static_cast<bool>(buffer_); }
     const Shape& shape() const noexcept { return shape_; }
@@ -108,6 +110,9 @@ class Tensor {
     }
 
   private:
+    /// Takes a block of `bytes`, header included; the shape is the caller's business.
+    Tensor(std::size_t bytes, DType dtype);
+
     void require(DType dtype) const {
         if (!buffer_ || dtype_ != dtype) throw_wrong_access(dtype);
     }
