@@ -73,9 +73,11 @@ AttentionPoints Attention::points(const Variable& x, const Variable& context,
     p.scores = point("scores", matmul(p.query, p.key, {.transpose_b = true}));
     p.scaled = point("scaled", scale(p.scores, 1 / std::sqrt(static_cast<double>(W_Q.shape()[1]))));
     if (!mask.is_none()) {
-        const Tensor forbidden =
-            full({}, -std::numeric_limits<double>::infinity(), p.scaled.dtype());
-        p.masked = point("masked", where(mask.allowed(p.scaled.shape()), p.scaled, forbidden));
+        Variable allowed(mask.allowed(p.scaled.shape()));
+        Variable forbidden(full({}, -std::numeric_limits<double>::infinity(), p.scaled.dtype()));
+        allowed.set_name("allowed");
+        forbidden.set_name("forbidden");
+        p.masked = point("masked", where(allowed, p.scaled, forbidden));
     }
     p.weights = point("weights", softmax(p.masked.defined() ? p.masked : p.scaled));
     p.output = point("output", matmul(p.weights, p.value));

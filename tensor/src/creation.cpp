@@ -10,6 +10,7 @@
 namespace glassgrad {
 
 using detail::checked_cast;
+using detail::exact_cast;
 using detail::fail;
 using detail::hint;
 using detail::with_type;
@@ -43,9 +44,9 @@ void write(const NestedList& list, const Shape& shape, int axis, T*& out) {
                              axis, shape);
         }
         if constexpr (std::is_same_v<T, std::int64_t>) {
-            *out++ = list.is_integer() ? list.integer() : checked_cast<T>("tensor", list.number());
+            *out++ = list.is_integer() ? list.integer() : exact_cast<T>("tensor", list.number());
         } else {
-            *out++ = checked_cast<T>("tensor", list.number());
+            *out++ = exact_cast<T>("tensor", list.number());
         }
         return;
     }
@@ -76,7 +77,7 @@ Tensor from_values(std::span<const double> values, const Shape& shape, DType dty
     with_type(dtype, [&](auto type) {
         using T = typename decltype(type)::type;
         std::transform(values.begin(), values.end(), result.mutable_data<T>(),
-                       [](double value) { return checked_cast<T>("from_values", value); });
+                       [](double value) { return exact_cast<T>("from_values", value); });
     });
     return result;
 }
@@ -85,7 +86,7 @@ Tensor full(const Shape& shape, double value, DType dtype) {
     Tensor result = Tensor::empty(shape, dtype);
     with_type(dtype, [&](auto type) {
         using T = typename decltype(type)::type;
-        std::fill_n(result.mutable_data<T>(), result.numel(), checked_cast<T>("full", value));
+        std::fill_n(result.mutable_data<T>(), result.numel(), exact_cast<T>("full", value));
     });
     return result;
 }
@@ -103,12 +104,12 @@ Tensor zeros(const Shape& shape, DType dtype) {
 Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
 
 Tensor zeros_like(const Tensor& x) {
-    x.bytes();  // refuses an undefined tensor
+    detail::require_defined("zeros_like", x);
     return zeros(x.shape(), x.dtype());
 }
 
 Tensor ones_like(const Tensor& x) {
-    x.bytes();
+    detail::require_defined("ones_like", x);
     return full(x.shape(), 1, x.dtype());
 }
 

@@ -58,4 +58,19 @@ To checked_cast(std::string_view op, From value) {
     }
 }
 
+/// `value` as To, and nothing lost but digits: a fraction for an i64 throws, too.
+template <class To>
+To exact_cast(std::string_view op, double value) {
+    if constexpr (std::is_same_v<To, std::int64_t>) {
+        const To whole = checked_cast<To>(op, value);
+        if (static_cast<double>(whole) != value) {
+            fail<ValueError>(hint("use f32 or f64, or cut it with astype(i64)"),
+                             "{}: {} is no whole number, the tensor is i64", op, value);
+        }
+        return whole;
+    } else {
+        return checked_cast<To>(op, value);
+    }
+}
+
 }  // namespace glassgrad::detail

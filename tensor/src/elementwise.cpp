@@ -22,6 +22,8 @@ using detail::with_type;
 namespace {
 
 void require_same_type(std::string_view op, const Tensor& a, const Tensor& b) {
+    detail::require_defined(op, a);
+    detail::require_defined(op, b);
     if (a.dtype() == b.dtype()) return;
     fail<TypeError>(hint("convert one with astype"), "{}: {} {} and {} {} have different types", op,
                     a.dtype(), a.shape(), b.dtype(), b.shape());
@@ -92,6 +94,8 @@ Tensor compare(std::string_view op, const Tensor& a, const Tensor& b, const F& f
 
 template <class F>
 Tensor logical(std::string_view op, const Tensor& a, const Tensor& b, const F& f) {
+    detail::require_defined(op, a);
+    detail::require_defined(op, b);
     if (a.dtype() != boolean || b.dtype() != boolean) {
         fail<TypeError>(hint("compare first, or convert with astype(boolean)"),
                         "{}: needs boolean tensors, got {} and {}", op, a.dtype(), b.dtype());
@@ -112,6 +116,7 @@ Tensor map(const Tensor& x, const F& f) {
 
 template <class F>
 Tensor map_float(std::string_view op, const Tensor& x, const F& f) {
+    detail::require_defined(op, x);
     return with_float(op, x.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         return map<T>(x, [&](T value) { return static_cast<T>(f(value)); });
@@ -170,6 +175,7 @@ T scalar(std::string_view op, double value) {
 
 template <class F>
 Tensor with_scalar(std::string_view op, const Tensor& x, double value, const F& f) {
+    detail::require_defined(op, x);
     return with_number(op, x.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         const T number = scalar<T>(op, value);
@@ -226,6 +232,7 @@ Tensor pow(const Tensor& a, const Tensor& b) {
 }
 
 Tensor pow(const Tensor& a, double b) {
+    detail::require_defined("pow", a);
     return with_number("pow", a.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         const T exponent = scalar<T>("pow", b);
@@ -243,6 +250,7 @@ Tensor add(const Tensor& a, double b) { return with_scalar("add", a, b, plus); }
 Tensor scale(const Tensor& x, double factor) { return with_scalar("scale", x, factor, times); }
 
 Tensor neg(const Tensor& x) {
+    detail::require_defined("neg", x);
     return with_number("neg", x.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         if constexpr (std::is_floating_point_v<T>) {
@@ -278,6 +286,7 @@ Tensor& operator+=(Tensor& a, const Tensor& b) { return in_place("add", a, b, pl
 Tensor& operator-=(Tensor& a, const Tensor& b) { return in_place("sub", a, b, minus); }
 Tensor& operator*=(Tensor& a, const Tensor& b) { return in_place("mul", a, b, times); }
 Tensor& operator*=(Tensor& a, double b) {
+    detail::require_defined("scale", a);
     with_number("scale", a.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         const T number = scalar<T>("scale", b);
@@ -303,6 +312,7 @@ Tensor relu(const Tensor& x) {
     return map_float("relu", x, [](auto v) { return v < 0 ? decltype(v){0} : v; });
 }
 Tensor abs(const Tensor& x) {
+    detail::require_defined("abs", x);
     return with_number("abs", x.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         if constexpr (std::is_floating_point_v<T>) {
@@ -338,6 +348,7 @@ Tensor logical_or(const Tensor& a, const Tensor& b) {
     return logical("logical_or", a, b, [](bool x, bool y) { return x || y; });
 }
 Tensor logical_not(const Tensor& x) {
+    detail::require_defined("logical_not", x);
     if (x.dtype() != boolean) {
         fail<TypeError>(hint("compare first, or convert with astype(boolean)"),
                         "logical_not: needs a boolean tensor, got {}", x.dtype());
@@ -347,6 +358,7 @@ Tensor logical_not(const Tensor& x) {
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
     require_same_type("where", a, b);
+    detail::require_defined("where", condition);
     if (condition.dtype() != boolean) {
         fail<TypeError>(hint("compare first, or convert with astype(boolean)"),
                         "where: the condition must be boolean, got {} {}", condition.dtype(),

@@ -4,6 +4,7 @@
 #include <glassgrad/tensor/dtype.hpp>
 #include <glassgrad/tensor/error.hpp>
 #include <glassgrad/tensor/shape.hpp>
+#include <glassgrad/tensor/tensor.hpp>
 
 #include <fmt/format.h>
 
@@ -44,6 +45,13 @@ template <class E, class... Args>
 template <class E, class... Args>
 [[noreturn]] void fail(const Hint& hint, fmt::format_string<Args...> text, Args&&... args) {
     throw E(fmt::format(text, std::forward<Args>(args)...), hint.text);
+}
+
+/// For what looks at shape or type before it reads the elements.
+inline void require_defined(std::string_view op, const Tensor& x) {
+    if (!x.defined()) {
+        fail<ValueError>("{}: a tensor is undefined (default-constructed or moved from)", op);
+    }
 }
 
 }  // namespace glassgrad::detail

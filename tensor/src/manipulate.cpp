@@ -82,6 +82,7 @@ Range resolve(std::string_view op, const Shape& shape, std::int64_t axis,
 }  // namespace
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
+    detail::require_defined("reshape", x);
     Shape target = shape;
     int open = -1;
     std::int64_t known = 1;
@@ -105,18 +106,17 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
         fail<ShapeError>("reshape: {} has {} elements, {} has {}", x.shape(), x.numel(), shape,
                          known);
     }
-    x.bytes();  // refuses an undefined tensor
     return x.with_shape(target);
 }
 
 Tensor permute(const Tensor& x, std::span<const std::int64_t> axes) {
+    detail::require_defined("permute", x);
     const Shape order(axes);
     if (order.rank() != x.rank()) {
         fail<IndexError>("permute: {} axes given for shape {}, which has {}", order.rank(),
                          x.shape(), x.rank());
     }
     normalize_axes("permute", Axes(axes), x.shape());
-    x.bytes();  // refuses an undefined tensor
     const Strides from = detail::contiguous_strides(x.shape());
     Shape shape = x.shape();
     Strides strides{};
@@ -136,6 +136,7 @@ Tensor permute(const Tensor& x, std::initializer_list<std::int64_t> axes) {
 }
 
 Tensor transpose(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
+    detail::require_defined("transpose", x);
     if (x.rank() < 2) {
         fail<ShapeError>("transpose: needs two axes, shape {} has {}", x.shape(), x.rank());
     }
@@ -149,6 +150,7 @@ Tensor transpose(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
 }
 
 Tensor slice(const Tensor& x, std::int64_t axis, const SliceOptions& options) {
+    detail::require_defined("slice", x);
     const Range range = resolve("slice", x.shape(), axis, options);
     Shape shape = x.shape();
     shape[range.axis] = range.count;
@@ -162,6 +164,7 @@ Tensor slice(const Tensor& x, std::int64_t axis, const SliceOptions& options) {
 
 Tensor slice_scatter(const Tensor& y, const Shape& shape, std::int64_t axis,
                      const SliceOptions& options) {
+    detail::require_defined("slice_scatter", y);
     const Range range = resolve("slice_scatter", shape, axis, options);
     Shape expected = shape;
     expected[range.axis] = range.count;
@@ -189,6 +192,7 @@ Tensor slice_scatter(const Tensor& y, const Shape& shape, std::int64_t axis,
 
 Tensor concat(std::span<const Tensor> parts, std::int64_t axis) {
     if (parts.empty()) fail<ValueError>("concat: no tensors given");
+    for (const Tensor& part : parts) detail::require_defined("concat", part);
     const Tensor& first = parts.front();
     const int at = normalize_axis("concat", axis, first.shape());
     Shape shape = first.shape();
@@ -233,6 +237,7 @@ Tensor concat(std::initializer_list<Tensor> parts, std::int64_t axis) {
 
 Tensor stack(std::span<const Tensor> parts, std::int64_t axis) {
     if (parts.empty()) fail<ValueError>("stack: no tensors given");
+    for (const Tensor& part : parts) detail::require_defined("stack", part);
     const Tensor& first = parts.front();
     const Shape& shape = first.shape();
     if (shape.rank() == max_rank) {
@@ -265,7 +270,7 @@ Tensor stack(std::initializer_list<Tensor> parts, std::int64_t axis) {
 }
 
 Tensor broadcast_to(const Tensor& x, const Shape& shape) {
-    x.bytes();  // refuses an undefined tensor
+    detail::require_defined("broadcast_to", x);
     if (x.shape() == shape) return x;
     checked_numel("broadcast_to", shape, x.dtype());
     if (broadcast_shapes("broadcast_to", x.shape(), shape) != shape) {

@@ -99,6 +99,19 @@ void products(const Sizes& s, const Tensor& a, const Tensor& b, const MatmulOpti
     }
 }
 
+/// Leading axes of the product. Throws ShapeError with the whole shapes.
+Shape common_batch(const Tensor& a, const Tensor& b) {
+    const Shape left = batch_of(a.shape());
+    const Shape right = batch_of(b.shape());
+    try {
+        return broadcast_shapes("matmul", left, right);
+    } catch (const ShapeError&) {
+        fail<ShapeError>(hint("leading axes must agree or be 1, counted from the right"),
+                         "matmul: cannot multiply {} by {}: leading axes {} and {} do not broadcast",
+                         a.shape(), b.shape(), left, right);
+    }
+}
+
 Tensor matrix_product(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
     const int ra = a.rank();
     const int rb = b.rank();
@@ -124,7 +137,7 @@ Tensor matrix_product(const Tensor& a, const Tensor& b, const MatmulOptions& opt
         shape[ra - 1] = s.n;
         return matrix_product(a.with_shape({rows, s.k}), b, options).with_shape(shape);
     }
-    const Shape batch = broadcast_shapes("matmul", batch_of(a.shape()), batch_of(b.shape()));
+    const Shape batch = common_batch(a, b);
     Shape shape = batch;
     shape.push_back(s.m);
     shape.push_back(s.n);
@@ -138,6 +151,8 @@ Tensor matrix_product(const Tensor& a, const Tensor& b, const MatmulOptions& opt
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
+    detail::require_defined("matmul", a);
+    detail::require_defined("matmul", b);
     if (a.dtype() != b.dtype()) {
         fail<TypeError>(hint("convert one with astype"),
                         "matmul: {} {} and {} {} have different types", a.dtype(), a.shape(),

@@ -1,8 +1,8 @@
+#include <glassgrad/tensor/detail/file.hpp>
 #include <glassgrad/tensor/npy.hpp>
 
 #include "dispatch.hpp"
 #include "npy_header.hpp"
-#include "posix_file.hpp"
 
 #include <algorithm>
 #include <bit>

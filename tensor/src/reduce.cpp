@@ -29,6 +29,7 @@ struct Plan {
 };
 
 Plan plan(std::string_view op, const Tensor& x, const Axes& axes, bool keepdims) {
+    detail::require_defined(op, x);
     const std::uint32_t mask = normalize_axes(op, axes, x.shape());
     Plan plan;
     std::int64_t order[max_rank];
@@ -197,7 +198,7 @@ Tensor argmax(const Tensor& x, const ArgOptions& options) {
 }
 
 Tensor sum_to(const Tensor& x, const Shape& shape) {
-    x.bytes();  // refuses an undefined tensor
+    detail::require_defined("sum_to", x);
     if (x.shape() == shape) return x;
     if (broadcast_shapes("sum_to", x.shape(), shape) != x.shape()) {
         fail<ShapeError>("sum_to: {} is not a broadcast of {}", x.shape(), shape);

@@ -55,6 +55,7 @@ T largest(const T* x, std::int64_t n) {
 /// f on x with `axis` last. NumPy's and PyTorch's softmax of a scalar is that of one element.
 template <class F>
 Tensor along(std::string_view op, const Tensor& x, std::int64_t axis, const F& f) {
+    detail::require_defined(op, x);
     if (x.rank() == 0 && (axis == 0 || axis == -1)) {
         return f(x.with_shape({1})).with_shape(Shape{});
     }
@@ -99,11 +100,18 @@ Tensor log_softmax(const Tensor& x, std::int64_t axis) {
 }
 
 Tensor softmax_vjp(const Tensor& y, const Tensor& gy, std::int64_t axis) {
-    if (y.shape() != gy.shape() || y.dtype() != gy.dtype()) {
+    detail::require_defined("softmax_vjp", y);
+    detail::require_defined("softmax_vjp", gy);
+    if (y.dtype() != gy.dtype()) {
+        fail<TypeError>("softmax_vjp: result {} and gradient {} have different types", y.dtype(),
+                        gy.dtype());
+    }
+    if (y.shape() != gy.shape()) {
         fail<ShapeError>("softmax_vjp: result {} {} and gradient {} {} differ", y.dtype(),
                          y.shape(), gy.dtype(), gy.shape());
     }
-    if (y.rank() > 0 && normalize_axis("softmax_vjp", axis, y.shape()) != y.rank() - 1) {
+    const bool scalar = y.rank() == 0 && (axis == 0 || axis == -1);
+    if (!scalar && normalize_axis("softmax_vjp", axis, y.shape()) != y.rank() - 1) {
         return transpose(softmax_vjp(transpose(y, axis, -1), transpose(gy, axis, -1), -1), axis, -1);
     }
     return with_float("softmax_vjp", y.dtype(), [&](auto type) {

@@ -115,7 +115,7 @@ void Tensor::set(std::initializer_list<std::int64_t> index, double value) {
     const std::int64_t i = offset(index);
     detail::with_type(dtype_, [&](auto type) {
         using T = typename decltype(type)::type;
-        mutable_data<T>()[i] = detail::checked_cast<T>("set", value);
+        mutable_data<T>()[i] = detail::exact_cast<T>("set", value);
     });
 }
 

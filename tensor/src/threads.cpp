@@ -3,6 +3,7 @@
 #include "fail.hpp"
 
 #include <omp.h>
+#include <pthread.h>
 
 #include <atomic>
 
@@ -10,6 +11,10 @@ namespace glassgrad {
 
 static std::atomic<int>& setting() {
     static std::atomic<int> threads{omp_get_max_threads()};
+    // After a fork the child has one thread, and would wait for ever for the others of the team.
+    static const int handler =
+        ::pthread_atfork(nullptr, nullptr, [] { threads.store(1, std::memory_order_relaxed); });
+    (void)handler;
     return threads;
 }
 

@@ -27,8 +27,9 @@ TEST_CASE("nested lists give their shape and values in every type") {
 
 TEST_CASE("spans and vectors of values become tensors") {
     const std::array<double, 6> values{1.5, -2, 3, 4, 5, 6};
+    const std::array<double, 3> whole_values{1, -2, 3};
     CHECK(from_values(values, {2, 3}).at({0, 1}) == -2);
-    CHECK(from_values(values, {3, 2}, i64).at<std::int64_t>({0, 0}) == 1);
+    CHECK(from_values(whole_values, {3, 1}, i64).at<std::int64_t>({1, 0}) == -2);
     CHECK(from_span<double>(values, {6}).dtype() == f64);
     const std::array<std::int64_t, 2> whole{std::numeric_limits<std::int64_t>::max(), -1};
     CHECK(from_span<std::int64_t>(whole, {2}).at<std::int64_t>({0}) == whole[0]);

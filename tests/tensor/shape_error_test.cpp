@@ -110,9 +110,8 @@ TEST_CASE("products of wrong shapes name both, with the inner sizes") {
         {[] {
              matmul(ones({2, 3, 4}), ones({3, 4, 5}));
          },
-         "matmul: cannot broadcast (2,) with (3,): sizes 2 and 3 differ at axis -1; sizes must "
-         "agree or be 1, "
-         "counted from the right"},
+         "matmul: cannot multiply (2, 3, 4) by (3, 4, 5): leading axes (2,) and (3,) do not "
+         "broadcast; leading axes must agree or be 1, counted from the right"},
         {[] { matmul(ones({3}), ones({4})); },
          "matmul: cannot multiply (3,) by (4,): inner sizes 3 and 4 differ"},
         {[] { matmul(ones({3}), b25); },

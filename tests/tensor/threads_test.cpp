@@ -210,9 +210,11 @@ TEST_CASE("eight threads that multiply at once get what one gets") {
     CHECK(wrong == std::vector<int>(8));
 }
 
-TEST_CASE("a child process multiplies after its parent did") {
+TEST_CASE("a child process multiplies after its parent did, with threads or without") {
     RandomState random(14);
-    const Tensor a = random.randn({64, 64});
+    const Threads threads(2);
+    const std::int64_t n = GENERATE(64, 600);
+    const Tensor a = random.randn({n, n});
     const std::string expected = bytes(matmul(a, a));
     const pid_t child = ::fork();
     if (child == 0) {

@@ -21,10 +21,10 @@ std::string_view differentiated(std::string_view formula) {
 
 }  // namespace
 
-std::vector<std::string> split(std::string_view text) {
+std::vector<std::string> split(std::string_view text, char separator) {
     std::vector<std::string> pieces;
     while (!text.empty()) {
-        const auto end = text.find(';');
+        const auto end = text.find(separator);
         const std::string_view piece = trimmed(text.substr(0, end));
         if (!piece.empty()) pieces.emplace_back(piece);
         text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
@@ -33,8 +33,10 @@ std::vector<std::string> split(std::string_view text) {
 }
 
 std::vector<std::string> input_names(const OpRow& row, std::size_t count) {
-    std::vector<std::string> names;
-    for (const std::string& formula : split(row.backward)) {
+    std::vector<std::string> names = split(row.inputs, ' ');
+    if (names.size() == count) return names;
+    names.clear();
+    for (const std::string& formula : split(row.backward, ';')) {
         const std::string_view name = differentiated(formula);
         if (!name.empty()) names.emplace_back(name);
     }

@@ -1,6 +1,6 @@
 #pragma once
-// The names of an op's inputs, from the formula of its gradients: `ga = gy bᵀ; gb = aᵀ gy` has the
-// inputs a and b.
+// The names of an op's inputs: those of its row, or from the formula of its gradients, where
+// `ga = gy bᵀ; gb = aᵀ gy` has the inputs a and b.
 
 #include <glassgrad/autograd/op_row.hpp>
 #include <glassgrad/trace/document.hpp>
@@ -12,8 +12,8 @@
 
 namespace glassgrad::detail {
 
-/// The pieces between semicolons, without blanks around them.
-std::vector<std::string> split(std::string_view text);
+/// The pieces between separators, without blanks around them; empty ones are left out.
+std::vector<std::string> split(std::string_view text, char separator);
 
 /// One name an input; x, or a and b, or x1, x2, … where the formula names none.
 std::vector<std::string> input_names(const OpRow& row, std::size_t count);

@@ -1,11 +1,11 @@
 // A trace from JSON: a document or lines, the version, the positions of refusals.
 
 #include "check.hpp"
-#include "file.hpp"
 #include "json_cursor.hpp"
 #include "read_records.hpp"
 #include "text.hpp"
 
+#include <glassgrad/tensor/detail/file.hpp>
 #include <glassgrad/tensor/error.hpp>
 #include <glassgrad/trace/json.hpp>
 
@@ -293,12 +293,17 @@ TraceDocument parse(std::string_view text, const std::string& source) {
 TraceDocument parse_trace(std::string_view json) { return detail::parse(json, "parse_trace: "); }
 
 TraceDocument read_trace(const std::string& path) {
-    return detail::parse(detail::read_file("read_trace", path), "read_trace: " + path + ": ");
+    const detail::InputFile file("read_trace", path);
+    std::string text(file.size(), '\0');
+    file.read(0, reinterpret_cast<std::byte*>(text.data()), text.size());
+    return detail::parse(text, "read_trace: " + path + ": ");
 }
 
 void write_trace(const std::string& path, const TraceDocument& trace) {
-    detail::write_file("write_trace", path,
-                       path.ends_with(".jsonl") ? to_json_lines(trace) : to_json(trace));
+    const std::string text = path.ends_with(".jsonl") ? to_json_lines(trace) : to_json(trace);
+    detail::OutputFile file("write_trace", path);
+    file.write(text.data(), text.size());
+    file.commit();
 }
 
 }  // namespace glassgrad

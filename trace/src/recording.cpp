@@ -109,7 +109,7 @@ void Recording::define(const OpRow& row) {
     definition.name = row.name;
     definition.forward = row.forward;
     definition.backward = row.backward;
-    definition.holds = split(row.holds);
+    definition.holds = split(row.holds, ';');
     definitions.push_back(std::move(definition));
 }
 

@@ -58,6 +58,7 @@ constexpr OpRow rows[] = {
     {.name = "where",
      .forward = "y = a where condition, else b",
      .backward = "ga = gy where condition, else 0; gb = 0 where condition, else gy",
+     .inputs = "condition a b",
      .samples =
          [] {
              return detail::binary_samples(
@@ -108,15 +109,23 @@ Variable relu(const Variable& x) {
                       result));
 }
 
-Variable where(const Tensor& condition, const Variable& a, const Variable& b) {
-    return record(find(rows, "where"), where(condition, a.value(), b.value()),
-                  edge(a,
-                       [condition](const auto& gy) {
-                           return where(condition, gy, zeros({}, gy.dtype()));
-                       }),
-                  edge(b, [condition](const auto& gy) {
-                      return where(condition, zeros({}, gy.dtype()), gy);
-                  }));
+Variable where(const Variable& condition, const Variable& a, const Variable& b) {
+    // boolean, so no gradient is ever wanted for it
+    constexpr auto nothing = [](const auto& gy) { return gy; };
+    return record(find(rows, "where"), where(condition.value(), a.value(), b.value()),
+                  edge(condition, nothing),
+                  edge(
+                      a,
+                      [](const auto& gy, const auto& chosen) {
+                          return where(tensor_of(chosen), gy, zeros({}, gy.dtype()));
+                      },
+                      condition),
+                  edge(
+                      b,
+                      [](const auto& gy, const auto& chosen) {
+                          return where(tensor_of(chosen), zeros({}, gy.dtype()), gy);
+                      },
+                      condition));
 }
 
 }  // namespace glassgrad

@@ -27,6 +27,9 @@ struct OpRow {
     std::string_view forward;   ///< `y = a b`
     std::string_view backward;  ///< `ga = gy bᵀ; gb = aᵀ gy`; empty: no derivative
     std::string_view holds = {};  ///< what is true of every result: `sum(y, axis) = 1; y >= 0`
+    /// Names of the inputs, `condition a b`; where empty, they are read from the gradients named in
+    /// `backward`.
+    std::string_view inputs = {};
     std::vector<OpSample> (*samples)() = nullptr;
 };
 

@@ -55,8 +55,8 @@ Variable sqrt(const Variable& x);
 Variable tanh(const Variable& x);
 /// y = max(x, 0). Derivative: gx = gy where x > 0, else 0 (also at 0).
 Variable relu(const Variable& x);
-/// a where `condition` is true, else b. Derivative: gy goes where the value came from.
-Variable where(const Tensor& condition, const Variable& a, const Variable& b);
+/// a where `condition` (boolean) is true, else b. Derivative: gy goes where the value came from.
+Variable where(const Variable& condition, const Variable& a, const Variable& b);
 
 /// Product of a (..., m, k) and b (..., k, n); leading axes broadcast; operands may be read
 /// transposed. Derivative: ga = gy bᵀ, gb = aᵀ gy. Throws ShapeError unless inner sizes agree.

@@ -3,7 +3,8 @@
 
 namespace glassgrad {
 
-/// Threads that kernels may use; at first what OpenMP offers (OMP_NUM_THREADS, or the cores).
+/// Threads that kernels may use; at first what OpenMP offers (OMP_NUM_THREADS, or the cores). 1 in
+/// the child of a fork.
 int num_threads() noexcept;
 
 /// Throws ValueError unless `count` is at least 1.

@@ -1,4 +1,4 @@
-#include "posix_file.hpp"
+#include <glassgrad/tensor/detail/file.hpp>
 
 #include "fail.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-// Files as the readers and writers of arrays need them: regular ones only to read, and new ones
+// Files as readers and writers of arrays and traces need them: regular ones only to read, and new ones
 // that take their name when they are complete and on disk.
 
 #include <cstddef>
