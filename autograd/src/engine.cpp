@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -30,10 +31,11 @@ std::int64_t new_sweep_number() noexcept { return detail::next_id(); }
 const Tensor& tensor_of(const Tensor& x) { return x; }
 const Tensor& tensor_of(const Variable& x) { return x.value(); }
 
-/// Memory that sweeps of a thread use again; a nested sweep finds it empty.
+/// Memory that sweeps of a thread use again; a nested sweep brings its own.
 struct Workspace {
     std::vector<Node*> nodes;
     std::vector<Node*> stack;
+    bool busy = false;
 };
 Workspace& workspace() {
     static thread_local Workspace instance;
@@ -56,8 +58,9 @@ class PausedObservers {
 class Reached {
   public:
     /// Everything behind `roots`; with `targets`, only what leads to one of them.
-    Reached(const std::vector<NodePtr>& roots, const std::vector<NodePtr>* targets)
-        : memory_(std::exchange(workspace(), {})), number(new_sweep_number()) {
+    Reached(std::span<const NodePtr> roots, const std::vector<NodePtr>* targets)
+        : memory_(workspace().busy ? own_ : workspace()), number(new_sweep_number()) {
+        memory_.busy = true;
         try {
             collect(roots);
             if (targets) keep_paths_to(*targets);
@@ -66,19 +69,14 @@ class Reached {
             throw;
         }
     }
-    ~Reached() {
-        clear();
-        memory_.nodes.clear();
-        memory_.stack.clear();
-        workspace() = std::move(memory_);
-    }
+    ~Reached() { clear(); }
     Reached(const Reached&) = delete;
     Reached& operator=(const Reached&) = delete;
 
     const std::vector<Node*>& nodes() const noexcept { return memory_.nodes; }
 
   private:
-    void collect(const std::vector<NodePtr>& roots) {
+    void collect(std::span<const NodePtr> roots) {
         auto& nodes = memory_.nodes;
         auto& stack = memory_.stack;
         const auto visit = [&](Node* node) {
@@ -128,27 +126,26 @@ class Reached {
     void clear() noexcept {
         for (Node* node : memory_.nodes) {
             node->sweep = 0;
+            node->asked_for = false;
             node->pending = Tensor();
         }
+        memory_.nodes.clear();
+        memory_.stack.clear();
+        memory_.busy = false;
     }
 
-    Workspace memory_;
+    Workspace own_;
+    Workspace& memory_;
 
   public:
     const std::int64_t number;
 };
 
-/// A gradient that belongs to a leaf, a retained result or a target of `grad`.
-template <class V>
-struct Arrived {
-    NodePtr node;
-    V gradient;
-};
-
+/// Whoever makes one holds the roots, and through them every node.
 template <class V>
 class Sweep final : public detail::Gradients<V> {
   public:
-    Sweep(const std::vector<NodePtr>& roots, const std::vector<NodePtr>* targets,
+    Sweep(std::span<const NodePtr> roots, const std::vector<NodePtr>* targets,
           bool create_graph, bool retain_graph)
         : reached_(roots, targets),
           targets_(targets),
@@ -177,8 +174,12 @@ class Sweep final : public detail::Gradients<V> {
         }
     }
 
-    /// What arrived at leaves and retained results (or, with targets, at those).
-    std::vector<Arrived<V>>& arrived() noexcept { return arrived_; }
+    const std::vector<Node*>& nodes() const noexcept { return reached_.nodes(); }
+    /// The gradient that arrived at a leaf or retained result (or, with targets, at one of those);
+    /// null if none did. It may be moved away.
+    V* arrived_at(Node& node) {
+        return node.sweep == reached_.number && node.asked_for ? &first(node) : nullptr;
+    }
 
     bool wanted(const Node* input) const noexcept override {
         return input && input->sweep == reached_.number;
@@ -223,7 +224,16 @@ class Sweep final : public detail::Gradients<V> {
         gradient = sum_to(gradient, input.shape);
     }
 
-    void add(Node& node, V gradient) {
+    /// Where the only gradient of a node lies, on its way and after its arrival.
+    V& first(Node& node) {
+        if constexpr (recorded) {
+            return contributions_[node.slot].front();
+        } else {
+            return node.pending;
+        }
+    }
+
+    void add(Node& node, V&& gradient) {
         if constexpr (recorded) {
             contributions_[node.slot].push_back(std::move(gradient));
         } else if (node.reached) {
@@ -296,7 +306,11 @@ class Sweep final : public detail::Gradients<V> {
         }
         const bool keep = targets_ ? is_target(node)
                                    : node.is_leaf || (node.extra && node.extra->retain_grad);
-        if (keep) arrived_.push_back({NodePtr::share(&node), gradient});
+        if (keep) {
+            node.asked_for = true;
+            if constexpr (recorded) contributions_[node.slot].emplace_back();
+            first(node) = node.is_leaf ? std::move(gradient) : gradient;
+        }
         if (node.is_leaf) return;
         if (node.released) {
             throw GraphError(
@@ -349,7 +363,6 @@ class Sweep final : public detail::Gradients<V> {
     const bool create_graph_;
     const bool retain_graph_;
     Node* current_ = nullptr;
-    std::vector<Arrived<V>> arrived_;
     std::vector<std::vector<Variable>> contributions_;  // by slot; recorded passes only
     std::vector<Variable> current_gradients_;
 };
@@ -382,18 +395,22 @@ void require_graph(std::string_view op, const Variable& y) {
 }
 
 template <class V>
-void run_backward(const Variable& y, const Tensor& gradient, bool retain_graph) {
-    const std::vector<NodePtr> roots{y.node()};
-    Sweep<V> sweep(roots, nullptr, false, retain_graph);
-    sweep.seed(*y.node(), V(gradient));
+void run_backward(const Variable& y, Tensor gradient, bool retain_graph) {
+    const NodePtr root = y.node();
+    Sweep<V> sweep({&root, 1}, nullptr, false, retain_graph);
+    sweep.seed(*root, V(std::move(gradient)));
     sweep.run();
     // Every rule has run: from here on only memory can fail.
-    for (auto& [node, arrived] : sweep.arrived()) {
+    for (Node* node : sweep.nodes()) {
+        V* arrived = sweep.arrived_at(*node);
+        if (!arrived) continue;
         Tensor& kept = node->more().grad;
         if (kept.defined()) {
-            kept += tensor_of(arrived);
+            kept += tensor_of(*arrived);
+        } else if constexpr (std::is_same_v<V, Tensor>) {
+            kept = std::move(*arrived);
         } else {
-            kept = tensor_of(arrived);
+            kept = arrived->value();
         }
     }
 }
@@ -408,15 +425,9 @@ std::vector<Variable> run_grad(const std::vector<Variable>& outputs,
     Sweep<V> sweep(roots, &targets, create_graph, retain_graph);
     for (std::size_t i = 0; i < roots.size(); ++i) sweep.seed(*roots[i], cotangents[i]);
     sweep.run();
-    auto& arrived = sweep.arrived();
-    const auto node_of = [](const Arrived<V>& each) { return each.node.get(); };
-    std::ranges::sort(arrived, {}, node_of);
     std::vector<Variable> gradients(targets.size());
     for (std::size_t i = 0; i < targets.size(); ++i) {
-        const auto found = std::ranges::lower_bound(arrived, targets[i].get(), {}, node_of);
-        if (found != arrived.end() && found->node.get() == targets[i].get()) {
-            gradients[i] = Variable(found->gradient);
-        }
+        if (V* arrived = sweep.arrived_at(*targets[i])) gradients[i] = Variable(*arrived);
     }
     return gradients;
 }
@@ -425,12 +436,12 @@ std::vector<Variable> run_grad(const std::vector<Variable>& outputs,
 
 void backward(const Variable& y, const BackwardOptions& options) {
     require_graph("backward", y);
-    const Tensor gradient =
+    Tensor gradient =
         cotangent("backward", y, options.gradient, "a cotangent as {.gradient = …}");
     if (detail::observed()) {
-        run_backward<Variable>(y, gradient, options.retain_graph);
+        run_backward<Variable>(y, std::move(gradient), options.retain_graph);
     } else {
-        run_backward<Tensor>(y, gradient, options.retain_graph);
+        run_backward<Tensor>(y, std::move(gradient), options.retain_graph);
     }
 }
 

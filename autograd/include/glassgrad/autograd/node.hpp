@@ -72,6 +72,7 @@ struct Node {
     std::int64_t sweep = 0;
     std::size_t slot = 0;
     bool reached = false;
+    bool asked_for = false;
     Tensor pending;
 
     Node* next_dead = nullptr;
