@@ -31,7 +31,8 @@ GradcheckReport run_check(std::string_view op, Problem& problem, const Gradcheck
         proof::make_cotangents(problem.total(), options);
     const std::vector<proof::Gradients> gradients =
         proof::analytic_gradients(problem, run, cotangents);
-    const std::vector<proof::Breach> breaches = proof::check_promises(problem, run, cotangents);
+    const std::vector<proof::Breach> breaches =
+        proof::check_promises(problem, run, cotangents, gradients);
     const std::vector<double> noise = proof::measure_noise(problem, base);
 
     const proof::Setting setting{problem, options, cotangents, base, noise};

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_set>
 #include <utility>
 
@@ -61,16 +62,54 @@ std::vector<Variable> sweep(const Problem& problem, const Recorded& run, const C
     }
 }
 
-std::vector<Gradients> analytic_gradients(const Problem& problem, const Recorded& run,
+namespace {
+
+/// All slots' values with each number off by a few units in the last place; zeros stay.
+std::vector<Tensor> rounded_otherwise(const Problem& problem, Draw& draw) {
+    std::vector<Tensor> values;
+    for (const Slot& slot : problem.slots()) {
+        Tensor value = slot.value.clone();
+        auto* out = value.mutable_data<double>();
+        for (std::int64_t i = 0; i < value.numel(); ++i) out[i] *= 1 + draw.weight() * 0x1p-51;
+        values.push_back(std::move(value));
+    }
+    return values;
+}
+
+void add_noise(const Problem& problem, const Recorded& moved, std::span<const Cotangent> cotangents,
+               std::vector<Gradients>& gradients) {
+    for (std::size_t k = 0; k < cotangents.size(); ++k) {
+        const std::vector<Variable> found =
+            sweep(problem, moved, cotangents[k], {.retain_graph = true});
+        for (std::size_t s = 0; s < found.size(); ++s) {
+            if (!found[s].defined()) continue;
+            const auto* other = found[s].value().data<double>();
+            const auto* row = gradients[s].rows[k].data<double>();
+            auto* noise = gradients[s].noise[k].mutable_data<double>();
+            for (std::int64_t i = 0; i < gradients[s].rows[k].numel(); ++i) {
+                const double difference = std::abs(other[i] - row[i]);
+                if (std::isfinite(difference)) noise[i] = std::max(noise[i], difference);
+            }
+        }
+    }
+}
+
+}  // namespace
+
+std::vector<Gradients> analytic_gradients(Problem& problem, const Recorded& run,
                                           std::span<const Cotangent> cotangents) {
     std::vector<Gradients> gradients(problem.slots().size());
     for (const Cotangent& cotangent : cotangents) {
         const std::vector<Variable> found = sweep(problem, run, cotangent, {.retain_graph = true});
         for (std::size_t s = 0; s < found.size(); ++s) {
-            gradients[s].any_path = gradients[s].any_path || found[s].defined();
-            gradients[s].rows.push_back(found[s].defined() ? found[s].value()
-                                                           : zeros_like(problem.slots()[s].value));
+            const Tensor zero = zeros_like(problem.slots()[s].value);
+            gradients[s].rows.push_back(found[s].defined() ? found[s].value() : zero);
+            gradients[s].noise.push_back(zero);
         }
+    }
+    Draw draw(17);
+    for (int repeat = 0; repeat < 4; ++repeat) {
+        add_noise(problem, problem.record(rounded_otherwise(problem, draw)), cotangents, gradients);
     }
     return gradients;
 }

@@ -17,8 +17,8 @@ std::vector<Cotangent> make_cotangents(std::int64_t results, const GradcheckOpti
 
 /// The gradients of one slot for each cotangent, row by row.
 struct Gradients {
-    std::vector<Tensor> rows;  ///< f64, of the slot's shape; zeros where no path was found
-    bool any_path = false;
+    std::vector<Tensor> rows;   ///< f64, of the slot's shape; zeros where no path was found
+    std::vector<Tensor> noise;  ///< what rounding of the inputs does to each
 };
 
 /// Gradients of all slots for one cotangent; undefined where no path was found. Throws Refusal when
@@ -27,7 +27,7 @@ std::vector<Variable> sweep(const Problem& problem, const Recorded& run, const C
                             GradOptions options);
 
 /// One a slot. Throws Refusal when the backward pass throws.
-std::vector<Gradients> analytic_gradients(const Problem& problem, const Recorded& run,
+std::vector<Gradients> analytic_gradients(Problem& problem, const Recorded& run,
                                           std::span<const Cotangent> cotangents);
 
 /// A promise that was broken.
@@ -43,7 +43,8 @@ struct Breach {
 /// - a leaf's gradient is assigned whole where there was none, then added to
 /// - gradients have the shape and type of their input
 std::vector<Breach> check_promises(Problem& problem, const Recorded& run,
-                                   std::span<const Cotangent> cotangents);
+                                   std::span<const Cotangent> cotangents,
+                                   std::span<const Gradients> gradients);
 
 /// Leaves behind the results that are no slots: parameters that the function reads unlisted.
 std::vector<detail::NodePtr> other_leaves(const Recorded& run);

@@ -18,6 +18,18 @@ Status status_of(Quality quality) {
     return Status::right;
 }
 
+Entry entry_of(const Estimate& estimate, double analytic, double noise, double step) {
+    Entry entry;
+    entry.analytic = analytic;
+    entry.numeric = estimate.value / step;
+    entry.error = estimate.error / step;
+    entry.noise = noise;
+    entry.status = status_of(estimate.quality);
+    entry.left = estimate.left / step;
+    entry.right = estimate.right / step;
+    return entry;
+}
+
 class Comparison {
   public:
     Comparison(const Setting& setting, const Gradients& gradients, Table& table)
@@ -67,9 +79,9 @@ class Comparison {
         }
         return sum;
     }
-    /// The size that the sum over the line's elements has.
-    double size(const Line& line, std::size_t row) const {
-        const auto* g = gradients_.rows[row].data<double>();
+    /// The size of a sum over the line's elements whose signs are random.
+    static double size(const Line& line, const Tensor& row) {
+        const auto* g = row.data<double>();
         double squares = 0;
         for (std::size_t i = 0; i < line.elements.size(); ++i) {
             const double part = g[line.elements[i]] * line.steps[i];
@@ -80,7 +92,7 @@ class Comparison {
 
     void judge(Entry& entry, double allowance) const {
         entry.tolerance =
-            2 * entry.error + allowance +
+            2 * entry.error + 8 * entry.noise + allowance +
             setting_.options.rtol * std::max(std::abs(entry.analytic), std::abs(entry.numeric));
         if (entry.status != Status::right) return;
         const double difference = entry.difference();
@@ -93,10 +105,10 @@ class Comparison {
             setting_.problem, line, cotangents, setting_.base, setting_.noise, table_.moved);
         std::vector<Entry> entries;
         for (std::size_t k = 0; k < estimates.size(); ++k) {
-            const Estimate& estimate = estimates[k];
-            Entry entry{analytic(line, first_row + k), estimate.value, estimate.error, 0,
-                        status_of(estimate.quality),   estimate.left,  estimate.right};
-            judge(entry, setting_.options.rtol * size(line, first_row + k));
+            const std::size_t row = first_row + k;
+            Entry entry =
+                entry_of(estimates[k], analytic(line, row), size(line, gradients_.noise[row]), 1);
+            judge(entry, setting_.options.rtol * size(line, gradients_.rows[row]));
             entries.push_back(entry);
         }
         return entries;
@@ -175,18 +187,19 @@ class Comparison {
             double step = 0;
             const std::vector<Estimate> estimates = at_element(table_.elements[c], step);
             for (std::size_t k = 0; k < table_.rows; ++k) {
-                const Estimate& estimate = estimates[k];
-                table_.at(k, c) = {gradients_.rows[k].data<double>()[table_.elements[c]],
-                                   estimate.value / step,
-                                   estimate.error / step,
-                                   0,
-                                   status_of(estimate.quality),
-                                   estimate.left / step,
-                                   estimate.right / step};
+                table_.at(k, c) =
+                    entry_of(estimates[k], gradients_.rows[k].data<double>()[table_.elements[c]],
+                             gradients_.noise[k].data<double>()[table_.elements[c]], step);
             }
         }
+        // Entries that much below the largest of all can't be told from its rounding, nor what
+        // changes the largest result by less than its last place.
+        double result = 0, step = 0;
+        for (const double each : setting_.base) result = std::max(result, std::abs(each));
+        for (const double each : slot_.scale) step = std::max(step, each);
+        const double rounding = 1e-12 * table_.largest() + (step > 0 ? 0x1p-52 * result / step : 0);
         for (std::size_t k = 0; k < table_.rows; ++k) {
-            const double allowance = setting_.options.floor * table_.largest(k);
+            const double allowance = setting_.options.floor * table_.largest(k) + rounding;
             for (std::size_t c = 0; c < table_.columns(); ++c) judge(table_.at(k, c), allowance);
         }
         for (std::size_t c = 0; c < table_.columns(); ++c) excuse_infinities(c);

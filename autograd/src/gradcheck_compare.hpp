@@ -16,6 +16,7 @@ struct Entry {
     double analytic = 0;
     double numeric = 0;
     double error = 0;      ///< estimated, of `numeric`
+    double noise = 0;      ///< of `analytic`, from rounding of the inputs
     double tolerance = 0;  ///< accepted difference
     Status status = Status::right;
     double left = 0;  ///< slopes on both sides, of a kink

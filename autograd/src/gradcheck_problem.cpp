@@ -153,12 +153,15 @@ std::vector<Variable> Problem::call(std::span<const Variable> leaves, bool recor
     }
 }
 
-Recorded Problem::record() {
+Recorded Problem::record() { return record(values_); }
+
+Recorded Problem::record(std::span<const Tensor> values) {
     Recorded run;
-    for (const Slot& slot : slots_) {
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+        const Slot& slot = slots_[i];
         run.leaves.push_back(slot.captured.defined() ? slot.captured
-                                                     : parameter(slot.value, slot.name));
-        if (slot.captured.defined()) run.leaves.back().set_value(slot.value);
+                                                     : parameter(values[i], slot.name));
+        if (slot.captured.defined()) run.leaves.back().set_value(values[i]);
     }
     PrecisionWatch watch;
     {
@@ -172,7 +175,7 @@ Recorded Problem::record() {
                                   watch.op)};
     }
     for (std::size_t i = 0; i < slots_.size(); ++i) {
-        if (!same_bits(run.leaves[i].value(), slots_[i].value)) {
+        if (!same_bits(run.leaves[i].value(), values[i])) {
             throw Refusal{Verdict::invalid, GradFault::none,
                           fmt::format("the function writes to {}", slots_[i].name)};
         }

@@ -53,6 +53,8 @@ class Problem {
 
     /// Calls the function in grad mode on fresh leaves. Throws Refusal.
     Recorded record();
+    /// As above, at other values of the slots.
+    Recorded record(std::span<const Tensor> values);
     /// Calls it once more on the leaves of `run`; gives the results of both.
     Recorded record_again(const Recorded& run);
     /// All results, one after the other, at other values of the slots. Throws Refusal.

@@ -14,8 +14,10 @@ constexpr std::array first_steps = {0x1p-6, 0x1p-10, 0x1p-14, 0x1p-18, 0x1p-22};
 /// Noise of the extrapolated difference over noise / h, with room for the noise being a measure
 /// from few points.
 constexpr double noise_weight = 8;
-/// Truncation that is small enough to stop at, relative to the largest derivative at hand.
+/// Truncation that is small enough to stop at, relative to the derivative itself and to the
+/// largest at hand.
 constexpr double small_truncation = 1e-8;
+constexpr double least_truncation = 1e-12;
 /// A difference of slopes that is not yet a kink, relative to the larger slope.
 constexpr double small_kink = 1e-6;
 
@@ -107,7 +109,8 @@ struct Record {
     /// Smaller steps can't help, since what is left is noise or small.
     bool done(double scale) const {
         return last.finite && last_smooth &&
-               last.truncation <= std::max(last.noise, small_truncation * scale);
+               last.truncation <= std::max({last.noise, small_truncation * std::abs(last.value),
+                                            least_truncation * scale});
     }
     bool kinked() const {
         const double ratio = last.jump_before / last.jump;
@@ -152,52 +155,6 @@ Tensor point_of(const Tensor& value, const Line& line, double t) {
     return moved;
 }
 
-std::vector<double> measure_noise(Problem& problem, std::span<const double> base) {
-    constexpr int points = 8, order = 4;
-    constexpr double normalise = 24.0 * 24.0 / 40320.0;  // (k!)² / (2k)! for differences of order k
-    std::vector<double> noise(base.size());
-    for (std::size_t i = 0; i < base.size(); ++i) noise[i] = epsilon * std::abs(base[i]);
-    Draw draw(11);
-    for (int repeat = 0; repeat < 2; ++repeat) {
-        std::vector<Line> lines;
-        for (std::size_t s = 0; s < problem.slots().size(); ++s) {
-            Line line{s, {}, problem.slots()[s].scale};
-            const auto* x = problem.slots()[s].value.data<double>();
-            for (std::size_t i = 0; i < line.steps.size(); ++i) {
-                line.elements.push_back(static_cast<std::int64_t>(i));
-                if (x[i] != 0) line.steps[i] = std::abs(x[i]);
-                line.steps[i] *= draw.weight();
-            }
-            lines.push_back(std::move(line));
-        }
-        std::array<std::vector<double>, points> rows;
-        for (int p = 0; p < points; ++p) {
-            std::vector<Tensor> values;
-            for (const Line& line : lines) {
-                values.push_back(
-                    point_of(problem.slots()[line.slot].value, line, (p - 3) * 0x1p-40));
-            }
-            rows[static_cast<std::size_t>(p)] = problem.evaluate(values);
-        }
-        for (std::size_t i = 0; i < base.size(); ++i) {
-            std::array<double, points> difference{};
-            for (std::size_t p = 0; p < points; ++p) difference[p] = rows[p][i];
-            double squares = 0;
-            for (int k = 0; k < order; ++k) {
-                for (std::size_t p = 0; p + 1 < points; ++p) {
-                    difference[p] = difference[p + 1] - difference[p];
-                }
-            }
-            for (std::size_t p = 0; p < points - order; ++p) {
-                squares += difference[p] * difference[p];
-            }
-            const double measured = std::sqrt(squares / (points - order) * normalise);
-            if (std::isfinite(measured)) noise[i] = std::max(noise[i], measured);
-        }
-    }
-    return noise;
-}
-
 std::vector<Estimate> differentiate(Problem& problem, const Line& line,
                                     std::span<const Cotangent> cotangents,
                                     std::span<const double> base, std::span<const double> noise,
@@ -205,39 +162,30 @@ std::vector<Estimate> differentiate(Problem& problem, const Line& line,
     std::vector<Record> records(cotangents.size());
     std::vector<double> noises;
     for (const Cotangent& each : cotangents) noises.push_back(each.apply_to_errors(noise));
+    std::vector<bool> settled(cotangents.size(), false);
     double scale = 0;
     for (const double first : first_steps) {
         const Stencil stencil = evaluate(problem, line, first);
         moved = moved || !std::equal(base.begin(), base.end(), stencil.above[0].begin()) ||
                 !std::equal(base.begin(), base.end(), stencil.below[0].begin());
+        // Larger steps stand when they settle it: a function that is nothing but rounding over the
+        // smallest steps looks constant there.
         for (std::size_t k = 0; k < cotangents.size(); ++k) {
+            if (settled[k]) continue;
             records[k].add(extrapolate(stencil, cotangents[k], base, noises[k]));
+            if (records[k].any) scale = std::max(scale, std::abs(records[k].best.value));
         }
-        scale = 0;
-        for (const Record& each : records) {
-            if (each.any) scale = std::max(scale, std::abs(each.best.value));
+        bool all = true;
+        for (std::size_t k = 0; k < cotangents.size(); ++k) {
+            settled[k] = settled[k] || records[k].done(scale);
+            all = all && settled[k];
         }
-        if (std::all_of(records.begin(), records.end(),
-                        [&](const Record& each) { return each.done(scale); })) {
-            break;
-        }
+        if (all) break;
     }
     std::vector<Estimate> estimates;
+    estimates.reserve(records.size());
     for (const Record& each : records) estimates.push_back(each.estimate(scale));
     return estimates;
-}
-
-std::uint64_t Draw::bits() noexcept {
-    // splitmix64 (Steele, Lea and Flood, 2014)
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-double Draw::weight() noexcept {
-    const double s = sign();
-    return s * (0.5 + static_cast<double>(bits() >> 11) * 0x1p-53);
 }
 
 }  // namespace glassgrad::proof

@@ -288,12 +288,12 @@ TEST_CASE("gradients far apart in size are all compared") {
         return [wrong](In in) {
             return seeded(exp(in[0].value()), in[0], [wrong](const auto& gy) {
                 using V = std::remove_cvref_t<decltype(gy)>;
-                return gy * V(tensor({std::exp(-20.0) * wrong, 1.0, std::exp(15.0)}, f64));
+                return gy * V(tensor({std::exp(-10.0) * wrong, 1.0, std::exp(10.0)}, f64));
             });
         };
     };
-    CHECK(gradcheck(f(1), {x64({-20.0, 0.0, 15.0})}));
-    const auto report = gradcheck(f(1.01), {x64({-20.0, 0.0, 15.0})});
+    CHECK(gradcheck(f(1), {x64({-10.0, 0.0, 10.0})}));
+    const auto report = gradcheck(f(1.01), {x64({-10.0, 0.0, 10.0})});
     INFO(report.text);
     CHECK(report.verdict == Verdict::failed);
     CHECK(report.worst().index == Shape{0});

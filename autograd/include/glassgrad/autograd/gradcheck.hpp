@@ -52,8 +52,9 @@ std::string_view name(Verdict verdict) noexcept;
 std::string_view name(GradFault fault) noexcept;
 
 struct GradcheckOptions {
-    /// Accepted differences, on top of the estimated error of the numeric gradient: relative to
-    /// the larger of the two numbers, and relative to the largest gradient of the same input.
+    /// Accepted differences, on top of the estimated errors of both gradients: relative to the
+    /// larger of the two numbers, and relative to the largest gradient of the same input for the
+    /// same cotangent.
     double rtol = 1e-6;
     double floor = 1e-9;
     /// Inputs of up to so many elements are checked one by one. Larger ones are checked along
