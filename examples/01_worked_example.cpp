@@ -109,7 +109,7 @@ void print_gradient(const Tensor& x) {
 
 void print_forward(const Run& run) {
     const AttentionPoints& p = run.points;
-    const std::int64_t strongest = argmax(p.scores.value()).item<std::int64_t>();
+    const auto strongest = argmax(p.scores.value()).item<std::int64_t>();
     fmt::print("=== Step 1: Raw scores QK^T ===\n");
     print_labelled(p.scores.value(), 3, tokens);
     fmt::print(
@@ -132,7 +132,7 @@ void print_forward(const Run& run) {
     fmt::print("=== Step 3: Attention weights (softmax) ===\n");
     print_labelled(p.weights.value(), 4, tokens);
     const Tensor largest = max(p.weights.value(), {.axes = {1}});
-    const std::int64_t sharpest = argmax(largest).item<std::int64_t>();
+    const auto sharpest = argmax(largest).item<std::int64_t>();
     const Tensor favourite = argmax(p.weights.value(), {.axis = 1});
     fmt::print("See: each row sums to 1. '{}' decides most clearly, for '{}' with {:.4f}; even so "
                "every token gets\na share, since exp is never 0.\n\n",
@@ -165,8 +165,8 @@ void print_gradients(const Run& run) {
     std::vector<Quantity> all = run.inputs();
     for (Quantity& each : run.steps()) all.push_back(each);
     for (const auto& [name, remark] : remarks) {
-        const auto found = std::find_if(all.begin(), all.end(),
-                                        [&](const Quantity& each) { return each.name == name; });
+        const auto same = [&wanted = name](const Quantity& each) { return each.name == wanted; };
+        const auto found = std::find_if(all.begin(), all.end(), same);
         fmt::print("dL/d{} {}: {}\n", name, to_string(found->value.shape()), remark);
         print_gradient(found->value.grad());
     }
@@ -282,7 +282,7 @@ nlohmann::json figures(const Run& run) {
             gradients[each.name] = matrix(each.value.grad());
         }
     }
-    out["grad"] = std::move(gradients);
+    out["grad"] = gradients;
     return out;
 }
 

@@ -70,8 +70,8 @@ std::string_view Variable::op() const noexcept {
     return is_leaf() ? std::string_view() : state_->node->row->name;
 }
 
-Variable& Variable::set_name(std::string_view text) {
-    state().name = text;
+Variable& Variable::set_name(std::string_view name) {
+    state().name = name;
     return *this;
 }
 

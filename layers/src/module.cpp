@@ -72,8 +72,8 @@ std::vector<std::pair<std::string, Variable>> Module::named_parameters() const {
 std::vector<Variable> Module::parameters() const {
     std::vector<Variable> unique;
     for (const auto& [name, value] : named_parameters()) {
-        const bool known = std::any_of(unique.begin(), unique.end(),
-                                       [&](const Variable& x) { return x.same_as(value); });
+        const auto same = [&each = value](const Variable& x) { return x.same_as(each); };
+        const bool known = std::any_of(unique.begin(), unique.end(), same);
         if (!known) unique.push_back(value);
     }
     return unique;
@@ -112,8 +112,8 @@ void Module::load_state_dict(const StateDict& state, const LoadOptions& options)
     std::vector<std::string> problems;
     std::vector<std::pair<Variable, Tensor>> updates;
     for (const auto& [name, target] : targets) {
-        const auto found = std::find_if(state.begin(), state.end(),
-                                        [&](const auto& entry) { return entry.first == name; });
+        const auto same = [&wanted = name](const auto& entry) { return entry.first == wanted; };
+        const auto found = std::find_if(state.begin(), state.end(), same);
         if (found == state.end()) {
             if (options.strict) problems.push_back("missing " + name);
             continue;

@@ -38,7 +38,7 @@ auto retried(Call call) {
 
 }  // namespace
 
-InputFile::InputFile(std::string op, std::string path) : where_(op + ": " + path) {
+InputFile::InputFile(const std::string& op, const std::string& path) : where_(op + ": " + path) {
     check_name(op + ": ", path);
     // Not blocking, so that a pipe without a writer is refused below instead of waited for.
     descriptor_ = retried([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
@@ -70,7 +70,7 @@ void InputFile::read(std::uint64_t offset, std::byte* out, std::size_t count) co
     }
 }
 
-OutputFile::OutputFile(std::string op, std::string path) : where_(op + ": " + path), path_(path) {
+OutputFile::OutputFile(const std::string& op, const std::string& path) : where_(op + ": " + path), path_(path) {
     check_name(op + ": ", path);
     struct stat status {};
     const bool exists = ::stat(path.c_str(), &status) == 0;

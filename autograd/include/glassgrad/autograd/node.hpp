@@ -38,7 +38,7 @@ struct NodeExtra {
 };
 
 struct Node {
-    Node(const OpRow& row, const Tensor& value, std::int64_t number);
+    Node(const OpRow& op_row, const Tensor& value, std::int64_t number);
     virtual ~Node();
     Node(const Node&) = delete;
     Node& operator=(const Node&) = delete;

@@ -30,8 +30,8 @@ namespace detail {
 
 /// At least `bytes` bytes, 64-byte aligned. Throws MemoryError.
 void* pool_allocate(std::size_t bytes);
-/// Takes back a block of `pool_allocate(bytes)`, from any thread.
-void pool_free(void* block, std::size_t bytes) noexcept;
+/// Takes back what `pool_allocate(bytes)` gave, from any thread.
+void pool_free(void* memory, std::size_t bytes) noexcept;
 
 }  // namespace detail
 }  // namespace glassgrad

@@ -11,7 +11,7 @@ namespace glassgrad::detail {
 /// A regular file, open to read. Errors (FileError) read `op: path: what is wrong`.
 class InputFile {
   public:
-    InputFile(std::string op, std::string path);
+    InputFile(const std::string& op, const std::string& path);
     ~InputFile();
     InputFile(const InputFile&) = delete;
     InputFile& operator=(const InputFile&) = delete;
@@ -28,7 +28,7 @@ class InputFile {
 /// A file beside `path` that `commit` syncs and renames to it; without a commit it is removed.
 class OutputFile {
   public:
-    OutputFile(std::string op, std::string path);
+    OutputFile(const std::string& op, const std::string& path);
     ~OutputFile();
     OutputFile(const OutputFile&) = delete;
     OutputFile& operator=(const OutputFile&) = delete;
