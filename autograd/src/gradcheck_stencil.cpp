@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 namespace glassgrad::proof {
 namespace {
 
-constexpr double epsilon = std::numeric_limits<double>::epsilon();
 constexpr int levels = 3;
 constexpr std::array first_steps = {0x1p-6, 0x1p-10, 0x1p-14, 0x1p-18, 0x1p-22};
 /// Noise of the extrapolated difference over noise / h, with room for the noise being a measure
