@@ -3,8 +3,8 @@
 
 #include <glassgrad/glassgrad.hpp>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -47,8 +47,7 @@ struct Run {
     AttentionPoints points;
     Tensor cotangent;
 
-    explicit Run(const Inputs& in)
-        : X(parameter(in.X, "X")), attention(in.W_Q, in.W_K, in.W_V) {
+    explicit Run(const Inputs& in) : X(parameter(in.X, "X")), attention(in.W_Q, in.W_K, in.W_V) {
         // dL/d output: signed, and different everywhere, so that no derivative can hide in it.
         cotangent = (arange(0, 12, 1, f64) / 10.0 - full({}, 0.5, f64)).astype(in.X.dtype());
         cotangent = reshape(cotangent, {4, 3});
@@ -79,7 +78,8 @@ void print_labelled(const Tensor& x, int decimals, const std::vector<std::string
     fmt::print("\n");
     for (std::int64_t i = 0; i < x.size(0); ++i) {
         fmt::print("{:>6}", tokens[static_cast<std::size_t>(i)]);
-        for (std::int64_t j = 0; j < x.size(1); ++j) fmt::print(" {:>8.{}f}", x.at({i, j}), decimals);
+        for (std::int64_t j = 0; j < x.size(1); ++j)
+            fmt::print(" {:>8.{}f}", x.at({i, j}), decimals);
         fmt::print("\n");
     }
 }
@@ -114,15 +114,18 @@ void print_forward(const Run& run) {
     print_labelled(p.scores.value(), 3, tokens);
     fmt::print(
         "See: row {0}, column {1} is {2:.3f}, the largest dot product: of all queries, that of "
-        "'{0}' points\nmost along a key, and the key is that of '{1}'. A row of negative numbers is "
+        "'{0}' points\nmost along a key, and the key is that of '{1}'. A row of negative numbers "
+        "is "
         "no fault: the next steps\nonly look at differences within a row.\n\n",
         token(strongest / 4), token(strongest % 4),
         p.scores.value().at({strongest / 4, strongest % 4}));
 
     fmt::print("=== Step 2: Scaled scores (divide by sqrt(3)={:.3f}) ===\n", std::sqrt(3.0));
     print_labelled(p.scaled.value(), 3, tokens);
-    const Tensor spread = max(p.scores.value(), {.axes = {1}}) - min(p.scores.value(), {.axes = {1}});
-    const Tensor scaled = max(p.scaled.value(), {.axes = {1}}) - min(p.scaled.value(), {.axes = {1}});
+    const Tensor spread =
+        max(p.scores.value(), {.axes = {1}}) - min(p.scores.value(), {.axes = {1}});
+    const Tensor scaled =
+        max(p.scaled.value(), {.axes = {1}}) - min(p.scaled.value(), {.axes = {1}});
     fmt::print(
         "See: nothing changes its place, but the widest row shrinks from {:.3f} to {:.3f} between "
         "its ends:\nsoftmax turns differences into ratios, and would otherwise sharpen as d_k "
@@ -134,24 +137,26 @@ void print_forward(const Run& run) {
     const Tensor largest = max(p.weights.value(), {.axes = {1}});
     const auto sharpest = argmax(largest).item<std::int64_t>();
     const Tensor favourite = argmax(p.weights.value(), {.axis = 1});
-    fmt::print("See: each row sums to 1. '{}' decides most clearly, for '{}' with {:.4f}; even so "
-               "every token gets\na share, since exp is never 0.\n\n",
-               token(sharpest), token(favourite.at<std::int64_t>({sharpest})),
-               largest.at({sharpest}));
+    fmt::print(
+        "See: each row sums to 1. '{}' decides most clearly, for '{}' with {:.4f}; even so "
+        "every token gets\na share, since exp is never 0.\n\n",
+        token(sharpest), token(favourite.at<std::int64_t>({sharpest})), largest.at({sharpest}));
 
     fmt::print("=== Step 4: Output (A @ V) shape: {} ===\n", to_string(p.output.shape()));
     print_rows(p.output.value());
-    fmt::print("See: each output row is a blend of the four rows of V in the proportions of its row "
-               "of weights, so\nit lies between the smallest and the largest value of each "
-               "column.\n\n");
+    fmt::print(
+        "See: each output row is a blend of the four rows of V in the proportions of its row "
+        "of weights, so\nit lies between the smallest and the largest value of each "
+        "column.\n\n");
 }
 
 void print_gradients(const Run& run) {
     static const std::vector<std::pair<std::string, std::string>> remarks = {
         {"output", "The cotangent itself: what a loss would say about each number of the output."},
         {"weights", "gy Vᵀ: a weight matters as far as the value it lets through agrees with gy."},
-        {"scaled", "y (gy - sum gy y): rows sum to 0, since softmax ignores what a whole row "
-                   "gains."},
+        {"scaled",
+         "y (gy - sum gy y): rows sum to 0, since softmax ignores what a whole row "
+         "gains."},
         {"scores", "The same, divided by sqrt(3)."},
         {"V", "weightsᵀ gy: a token's value answers for all that looked at it."},
         {"K", "Through the columns of the scores: who was looked at."},
@@ -184,7 +189,9 @@ struct Continuation {
 std::vector<Continuation> continuations(const Run& run) {
     const AttentionPoints& p = run.points;
     const double factor = 1 / std::sqrt(3.0);
-    const auto blend = [](const Variable& weights, const Variable& V) { return matmul(weights, V); };
+    const auto blend = [](const Variable& weights, const Variable& V) {
+        return matmul(weights, V);
+    };
     const auto from_scores = [=](const Variable& scores, const Variable& V) {
         return blend(softmax(scale(scores, factor)), V);
     };
@@ -264,7 +271,8 @@ nlohmann::json matrix(const Tensor& x) {
     nlohmann::json rows = nlohmann::json::array();
     for (std::int64_t i = 0; i < x.size(0); ++i) {
         nlohmann::json columns = nlohmann::json::array();
-        for (std::int64_t j = 0; j < x.size(1); ++j) columns.push_back(number(x.at({i, j}), x.dtype()));
+        for (std::int64_t j = 0; j < x.size(1); ++j)
+            columns.push_back(number(x.at({i, j}), x.dtype()));
         rows.push_back(std::move(columns));
     }
     return rows;
@@ -292,9 +300,11 @@ int main(int argc, char** argv) try {
     std::string out = ".";
     std::string type = "f64";
     bool json = false;
-    CLI::App app{"Scaled dot-product attention on \"the cat sat there\": every number, its gradient, "
-                 "and why."};
-    app.add_option("--out", out, "Folder for worked_example.trace.json")->check(CLI::ExistingDirectory);
+    CLI::App app{
+        "Scaled dot-product attention on \"the cat sat there\": every number, its gradient, "
+        "and why."};
+    app.add_option("--out", out, "Folder for worked_example.trace.json")
+        ->check(CLI::ExistingDirectory);
     app.add_option("--dtype", type, "Element type")->check(CLI::IsMember({"f32", "f64"}));
     app.add_flag("--json", json, "Print the figures only, as JSON, and write no trace");
     try {
@@ -310,17 +320,16 @@ int main(int argc, char** argv) try {
         return 0;
     }
 
-    Recorder recorder({.id = "worked-example",
-                       .mode = "train",
-                       .seed = 7,
-                       .default_dtype = run.X.dtype()});
+    Recorder recorder(
+        {.id = "worked-example", .mode = "train", .seed = 7, .default_dtype = run.X.dtype()});
     name_axes(recorder);
     run.forward_and_backward();
     recorder.stop();
 
-    fmt::print("Attention on \"the cat sat there\", from np.random.seed(7): 4 tokens, d = 6, "
-               "d_k = d_v = 3, {}.\n\n",
-               type);
+    fmt::print(
+        "Attention on \"the cat sat there\", from np.random.seed(7): 4 tokens, d = 6, "
+        "d_k = d_v = 3, {}.\n\n",
+        type);
     print_forward(run);
     print_gradients(run);
     const bool proven = check_gradients(run);

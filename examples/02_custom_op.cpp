@@ -11,9 +11,8 @@
 using namespace glassgrad;
 
 // --- the op ---------------------------------------------------------------------------------
-const OpRow smooth_abs_row{.name = "smooth_abs",
-                           .forward = "y = sqrt(1 + x²)",
-                           .backward = "gx = gy x / y"};
+const OpRow smooth_abs_row{
+    .name = "smooth_abs", .forward = "y = sqrt(1 + x²)", .backward = "gx = gy x / y"};
 
 Variable smooth_abs(const Variable& x) {
     return record(smooth_abs_row, sqrt(1.0 + x.value() * x.value()),
@@ -37,10 +36,10 @@ int main() {
     std::cout << first.text << '\n' << second.text << '\n';
 
     const auto wrong = [](std::span<const Variable> in) {
-        return record(smooth_abs_row, sqrt(1.0 + in[0].value() * in[0].value()),
-                      edge(
-                          in[0],
-                          [](const auto& gy, const auto& saved) { return -(gy * saved); }, in[0]));
+        return record(
+            smooth_abs_row, sqrt(1.0 + in[0].value() * in[0].value()),
+            edge(
+                in[0], [](const auto& gy, const auto& saved) { return -(gy * saved); }, in[0]));
     };
     std::cout << "\nHad the rule been -gy x:\n" << gradcheck(wrong, {x}).text << '\n';
     return first && second ? 0 : 1;

@@ -145,8 +145,8 @@ class Reached {
 template <class V>
 class Sweep final : public detail::Gradients<V> {
   public:
-    Sweep(std::span<const NodePtr> roots, const std::vector<NodePtr>* targets,
-          bool create_graph, bool retain_graph)
+    Sweep(std::span<const NodePtr> roots, const std::vector<NodePtr>* targets, bool create_graph,
+          bool retain_graph)
         : reached_(roots, targets),
           targets_(targets),
           create_graph_(create_graph),
@@ -207,8 +207,8 @@ class Sweep final : public detail::Gradients<V> {
             throw GraphError(problem("is missing"), "return zeros where the derivative is zero");
         }
         if (gradient.dtype() != input.dtype) {
-            throw TypeError(problem(fmt::format("is {}, the input is {}", name(gradient.dtype()),
-                                                name(input.dtype))));
+            throw TypeError(problem(
+                fmt::format("is {}, the input is {}", name(gradient.dtype()), name(input.dtype))));
         }
         if (gradient.shape() == input.shape) return;
         bool broadcast = gradient.rank() >= input.shape.rank();
@@ -217,9 +217,9 @@ class Sweep final : public detail::Gradients<V> {
             broadcast = size == gradient.shape()[gradient.rank() - i] || size == 1;
         }
         if (!broadcast) {
-            throw ShapeError(problem(fmt::format("has shape {}, the input has {}",
-                                                 to_string(gradient.shape()),
-                                                 to_string(input.shape))));
+            throw ShapeError(
+                problem(fmt::format("has shape {}, the input has {}", to_string(gradient.shape()),
+                                    to_string(input.shape))));
         }
         gradient = sum_to(gradient, input.shape);
     }
@@ -275,10 +275,10 @@ class Sweep final : public detail::Gradients<V> {
             const Variable replacement = hook(Variable(gradient));
             if (!replacement.defined()) continue;
             if (replacement.shape() != node.shape || replacement.dtype() != node.dtype) {
-                throw ShapeError(fmt::format(
-                    "hook: returned a gradient of {} {}, the value is {} {}",
-                    name(replacement.dtype()), to_string(replacement.shape()), name(node.dtype),
-                    to_string(node.shape)));
+                throw ShapeError(
+                    fmt::format("hook: returned a gradient of {} {}, the value is {} {}",
+                                name(replacement.dtype()), to_string(replacement.shape()),
+                                name(node.dtype), to_string(node.shape)));
             }
             if constexpr (recorded) {
                 gradient = replacement;
@@ -304,8 +304,8 @@ class Sweep final : public detail::Gradients<V> {
             const GradientEvent event{node.id, gradient};
             notify([&](Observer& observer) { observer.on_gradient(event); });
         }
-        const bool keep = targets_ ? is_target(node)
-                                   : node.is_leaf || (node.extra && node.extra->retain_grad);
+        const bool keep =
+            targets_ ? is_target(node) : node.is_leaf || (node.extra && node.extra->retain_grad);
         if (keep) {
             node.asked_for = true;
             if constexpr (recorded) contributions_[node.slot].emplace_back();
@@ -436,8 +436,7 @@ std::vector<Variable> run_grad(const std::vector<Variable>& outputs,
 
 void backward(const Variable& y, const BackwardOptions& options) {
     require_graph("backward", y);
-    Tensor gradient =
-        cotangent("backward", y, options.gradient, "a cotangent as {.gradient = …}");
+    Tensor gradient = cotangent("backward", y, options.gradient, "a cotangent as {.gradient = …}");
     if (detail::observed()) {
         run_backward<Variable>(y, std::move(gradient), options.retain_graph);
     } else {
@@ -455,16 +454,17 @@ std::vector<Variable> grad(const std::vector<Variable>& outputs,
     for (std::size_t i = 0; i < outputs.size(); ++i) {
         require_graph("grad", outputs[i]);
         const Variable given = options.grad_outputs.empty() ? Variable() : options.grad_outputs[i];
-        const Tensor checked = cotangent("grad", outputs[i], given.defined() ? given.value() : Tensor(),
-                                         "cotangents as {.grad_outputs = …}");
+        const Tensor checked =
+            cotangent("grad", outputs[i], given.defined() ? given.value() : Tensor(),
+                      "cotangents as {.grad_outputs = …}");
         cotangents.push_back(given.defined() ? given : Variable(checked));
     }
     std::vector<NodePtr> targets;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         if (!inputs[i].requires_grad()) {
-            throw GraphError(fmt::format("grad: input {}, {}, requires no gradient", i,
-                                         describe(inputs[i])),
-                             "make it a parameter before computing with it");
+            throw GraphError(
+                fmt::format("grad: input {}, {}, requires no gradient", i, describe(inputs[i])),
+                "make it a parameter before computing with it");
         }
         targets.push_back(inputs[i].node());
     }

@@ -20,7 +20,11 @@ void* allocate_node(std::size_t bytes) { return pool_allocate(bytes); }
 void free_node(void* block, std::size_t bytes) noexcept { pool_free(block, bytes); }
 
 Node::Node(const OpRow& op_row, const Tensor& value, std::int64_t number)
-    : id(number), row(&op_row), scope(current_scope()), shape(value.shape()), dtype(value.dtype()) {}
+    : id(number),
+      row(&op_row),
+      scope(current_scope()),
+      shape(value.shape()),
+      dtype(value.dtype()) {}
 Node::~Node() = default;
 
 // A node's destructor drops the nodes of its inputs, which come back here: they wait in a list

@@ -159,18 +159,19 @@ void Variable::forget_kept() noexcept {
 
 void Variable::set_requires_grad(bool wanted) {
     if (!is_leaf()) {
-        throw GraphError(fmt::format("set_requires_grad: {} is the result of {}", describe(*this),
-                                     op()),
-                         "only leaves can be changed; use detach() for a constant copy");
+        throw GraphError(
+            fmt::format("set_requires_grad: {} is the result of {}", describe(*this), op()),
+            "only leaves can be changed; use detach() for a constant copy");
     }
     forget_kept();
     if (!wanted) {
         state().node = {};
     } else if (!state().node) {
         if (!is_floating(dtype())) {
-            throw TypeError(fmt::format("set_requires_grad: a {} tensor of shape {} has no gradient",
-                                        glassgrad::name(dtype()), to_string(shape())),
-                            "convert it with astype(f32) or astype(f64)");
+            throw TypeError(
+                fmt::format("set_requires_grad: a {} tensor of shape {} has no gradient",
+                            glassgrad::name(dtype()), to_string(shape())),
+                "convert it with astype(f32) or astype(f64)");
         }
         state().node = leaf_node(value(), id());
     }
@@ -208,9 +209,8 @@ std::string describe(const Variable& x) {
     if (!x.defined()) return "an undefined variable";
     const std::string what = x.is_leaf() ? (x.requires_grad() ? "parameter" : "constant")
                                          : fmt::format("result of {}", x.op());
-    return x.name().empty()
-               ? fmt::format("{} of shape {}", what, to_string(x.shape()))
-               : fmt::format("'{}' of shape {}", x.name(), to_string(x.shape()));
+    return x.name().empty() ? fmt::format("{} of shape {}", what, to_string(x.shape()))
+                            : fmt::format("'{}' of shape {}", x.name(), to_string(x.shape()));
 }
 
 std::ostream& operator<<(std::ostream& out, const Variable& x) {

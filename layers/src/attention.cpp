@@ -13,7 +13,8 @@ namespace {
 Tensor draw(std::int64_t d_model, std::int64_t width, RandomState& rng,
             const AttentionOptions& options) {
     if (d_model < 1 || width < 1) {
-        throw ShapeError(fmt::format("attention: a projection of {} to {} is empty", d_model, width));
+        throw ShapeError(
+            fmt::format("attention: a projection of {} to {} is empty", d_model, width));
     }
     const double bound = 1 / std::sqrt(static_cast<double>(d_model));
     return rng.uniform(-bound, bound, {d_model, width}, {.dtype = options.dtype});

@@ -13,11 +13,11 @@ Linear::Linear(std::int64_t in, std::int64_t out, RandomState& rng, const Linear
         throw ShapeError(fmt::format("linear: sizes in {} and out {} must be at least 1", in, out));
     }
     const double bound = 1 / std::sqrt(static_cast<double>(in));
-    weight = register_parameter(
-        "weight", rng.uniform(-bound, bound, {out, in}, {.dtype = options.dtype}));
+    weight = register_parameter("weight",
+                                rng.uniform(-bound, bound, {out, in}, {.dtype = options.dtype}));
     if (options.bias) {
-        bias = register_parameter("bias",
-                                  rng.uniform(-bound, bound, {out}, {.dtype = options.dtype}));
+        bias =
+            register_parameter("bias", rng.uniform(-bound, bound, {out}, {.dtype = options.dtype}));
     }
 }
 

@@ -15,8 +15,8 @@ Mask Mask::causal() {
 Mask Mask::padding(const Tensor& keep) {
     if (!keep.defined()) throw ValueError("mask: the padding is undefined");
     if (keep.dtype() != boolean) {
-        throw TypeError(fmt::format("mask: padding must be boolean, got {} {}",
-                                    name(keep.dtype()), to_string(keep.shape())),
+        throw TypeError(fmt::format("mask: padding must be boolean, got {} {}", name(keep.dtype()),
+                                    to_string(keep.shape())),
                         "true marks the tokens to keep; compare first, or use astype(boolean)");
     }
     if (keep.rank() != 1 && keep.rank() != 2) {
@@ -50,7 +50,8 @@ Tensor Mask::allowed(const Shape& scores) const {
     if (keep_.defined()) {
         const bool batched = keep_.rank() == 2;
         if (keep_.shape().back() != keys ||
-            (batched && (scores.rank() < 3 || (keep_.shape()[0] != scores[0] && keep_.shape()[0] != 1)))) {
+            (batched &&
+             (scores.rank() < 3 || (keep_.shape()[0] != scores[0] && keep_.shape()[0] != 1)))) {
             throw ShapeError(fmt::format("mask: padding {} does not fit scores {}",
                                          to_string(keep_.shape()), to_string(scores)),
                              "it must be (key,) or (batch, key)");

@@ -21,7 +21,8 @@ std::string list(const Names& names) {
 
 void Module::require_free(std::string_view name) const {
     if (name.empty() || name.find('.') != std::string_view::npos) {
-        throw ValueError(fmt::format("register: '{}' is not a name: it is empty or has a dot", name));
+        throw ValueError(
+            fmt::format("register: '{}' is not a name: it is empty or has a dot", name));
     }
     const auto same = [&](const auto& entry) { return entry.first == name; };
     if (std::any_of(parameters_.begin(), parameters_.end(), same) ||
@@ -57,8 +58,7 @@ void Module::collect(const std::string& prefix,
     for (const auto& [name, child] : children_) child->collect(join(prefix, name), out);
 }
 
-void Module::collect(const std::string& prefix,
-                     std::vector<std::pair<std::string, Module*>>& out) {
+void Module::collect(const std::string& prefix, std::vector<std::pair<std::string, Module*>>& out) {
     out.emplace_back(prefix, this);
     for (const auto& [name, child] : children_) child->collect(join(prefix, name), out);
 }
@@ -153,7 +153,8 @@ void Module::zero_grad() {
 
 void Module::to(DType dtype) {
     if (!is_floating(dtype)) {
-        throw TypeError(fmt::format("to: parameters are f32 or f64, not {}", glassgrad::name(dtype)));
+        throw TypeError(
+            fmt::format("to: parameters are f32 or f64, not {}", glassgrad::name(dtype)));
     }
     for (Variable& each : parameters()) {
         if (each.dtype() == dtype) continue;

@@ -38,8 +38,8 @@ decltype(auto) with_number(std::string_view op, DType dtype, F&& f) {
     if (dtype == DType::f32) return f(std::type_identity<float>{});
     if (dtype == DType::f64) return f(std::type_identity<double>{});
     if (dtype == DType::i64) return f(std::type_identity<std::int64_t>{});
-    fail<TypeError>(hint("convert with astype(i64) or astype(f32)"),
-                    "{}: needs numbers, got {}", op, dtype);
+    fail<TypeError>(hint("convert with astype(i64) or astype(f32)"), "{}: needs numbers, got {}",
+                    op, dtype);
 }
 
 /// `value` as To. Float to i64 cuts towards zero; NaN, infinity and values outside throw.

@@ -368,10 +368,9 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
         "where", broadcast_shapes("where", condition.shape(), a.shape()), b.shape());
     const bool* mask = condition.data<bool>();
     Tensor result = Tensor::empty(shape, a.dtype());
-    const detail::StridedWalk<3> walk(shape,
-                                      {detail::broadcast_strides(condition.shape(), shape),
-                                       detail::broadcast_strides(a.shape(), shape),
-                                       detail::broadcast_strides(b.shape(), shape)});
+    const detail::StridedWalk<3> walk(shape, {detail::broadcast_strides(condition.shape(), shape),
+                                              detail::broadcast_strides(a.shape(), shape),
+                                              detail::broadcast_strides(b.shape(), shape)});
     with_type(a.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         const T* pa = a.data<T>();

@@ -70,7 +70,8 @@ void InputFile::read(std::uint64_t offset, std::byte* out, std::size_t count) co
     }
 }
 
-OutputFile::OutputFile(const std::string& op, const std::string& path) : where_(op + ": " + path), path_(path) {
+OutputFile::OutputFile(const std::string& op, const std::string& path)
+    : where_(op + ": " + path), path_(path) {
     check_name(op + ": ", path);
     struct stat status {};
     const bool exists = ::stat(path.c_str(), &status) == 0;

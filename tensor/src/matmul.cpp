@@ -106,9 +106,10 @@ Shape common_batch(const Tensor& a, const Tensor& b) {
     try {
         return broadcast_shapes("matmul", left, right);
     } catch (const ShapeError&) {
-        fail<ShapeError>(hint("leading axes must agree or be 1, counted from the right"),
-                         "matmul: cannot multiply {} by {}: leading axes {} and {} do not broadcast",
-                         a.shape(), b.shape(), left, right);
+        fail<ShapeError>(
+            hint("leading axes must agree or be 1, counted from the right"),
+            "matmul: cannot multiply {} by {}: leading axes {} and {} do not broadcast", a.shape(),
+            b.shape(), left, right);
     }
 }
 

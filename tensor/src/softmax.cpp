@@ -112,7 +112,8 @@ Tensor softmax_vjp(const Tensor& y, const Tensor& gy, std::int64_t axis) {
     }
     const bool scalar = y.rank() == 0 && (axis == 0 || axis == -1);
     if (!scalar && normalize_axis("softmax_vjp", axis, y.shape()) != y.rank() - 1) {
-        return transpose(softmax_vjp(transpose(y, axis, -1), transpose(gy, axis, -1), -1), axis, -1);
+        return transpose(softmax_vjp(transpose(y, axis, -1), transpose(gy, axis, -1), -1), axis,
+                         -1);
     }
     return with_float("softmax_vjp", y.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;

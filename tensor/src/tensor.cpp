@@ -43,9 +43,9 @@ Tensor Tensor::empty_matrix(std::int64_t rows, std::int64_t columns, DType dtype
     }
     // The sizes are written where they stay: a shape that is put together and then copied as a
     // whole makes the processor wait for its parts.
-    Tensor result(sizeof(detail::Buffer) +
-                      static_cast<std::size_t>(rows * columns) * item_size(dtype),
-                  dtype);
+    Tensor result(
+        sizeof(detail::Buffer) + static_cast<std::size_t>(rows * columns) * item_size(dtype),
+        dtype);
     result.shape_.set(rows, columns);
     return result;
 }

@@ -21,10 +21,10 @@ Tensor matrix(const nlohmann::json& rows) {
     for (const auto& row : rows) {
         for (const auto& value : row) values.push_back(value.get<double>());
     }
-    return from_values(values,
-                       {static_cast<std::int64_t>(rows.size()),
-                        static_cast<std::int64_t>(rows.front().size())},
-                       f64);
+    return from_values(
+        values,
+        {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(rows.front().size())},
+        f64);
 }
 
 /// Largest difference, relative to the larger of the two numbers.
@@ -95,7 +95,8 @@ TEST_CASE("attention reproduces every figure of the worked example") {
     CHECK(distance(p.output.value(), matrix(figures["output"])) < 1e-14);
     CHECK_FALSE(p.masked.defined());
 
-    for (Variable* each : {&p.query, &p.key, &p.value, &p.scores, &p.scaled, &p.weights, &p.output}) {
+    for (Variable* each :
+         {&p.query, &p.key, &p.value, &p.scores, &p.scaled, &p.weights, &p.output}) {
         each->retain_grad();
     }
     backward(p.output, {.gradient = matrix(figures["cotangent"])});
@@ -121,7 +122,8 @@ TEST_CASE("attention of a batch agrees with loops under every mask") {
     for (const Mask& mask : {Mask::none(), Mask::causal(), Mask::padding(keep),
                              Mask::causal() & Mask::padding(keep)}) {
         const Tensor expected = by_loops(x, attention, mask.allowed({2, 4, 4}));
-        CHECK(allclose(attention(Variable(x), mask).value(), expected, {.rtol = 1e-12, .atol = 1e-14}));
+        CHECK(allclose(attention(Variable(x), mask).value(), expected,
+                       {.rtol = 1e-12, .atol = 1e-14}));
     }
 }
 
@@ -132,11 +134,14 @@ TEST_CASE("a query that sees no key gets zeros, and its gradients are zeros") {
     // Causal, and the first token is padding: query 0 sees nothing.
     const Mask mask = Mask::causal() & Mask::padding(tensor({0, 1, 1, 1}, boolean));
     AttentionPoints p = attention.points(x, mask);
-    CHECK(allclose(slice(p.weights.value(), 0, {.stop = 1}), zeros({1, 4}, f64), {.rtol = 0, .atol = 0}));
-    CHECK(allclose(slice(p.output.value(), 0, {.stop = 1}), zeros({1, 5}, f64), {.rtol = 0, .atol = 0}));
+    CHECK(allclose(slice(p.weights.value(), 0, {.stop = 1}), zeros({1, 4}, f64),
+                   {.rtol = 0, .atol = 0}));
+    CHECK(allclose(slice(p.output.value(), 0, {.stop = 1}), zeros({1, 5}, f64),
+                   {.rtol = 0, .atol = 0}));
     p.query.retain_grad();
     backward(p.output, {.gradient = rng.randn({4, 5})});
-    CHECK(allclose(slice(p.query.grad(), 0, {.stop = 1}), zeros({1, 3}, f64), {.rtol = 0, .atol = 0}));
+    CHECK(allclose(slice(p.query.grad(), 0, {.stop = 1}), zeros({1, 3}, f64),
+                   {.rtol = 0, .atol = 0}));
     CHECK(allclose(x.grad(), x.grad()));  // no NaN anywhere
     CHECK(allclose(attention.W_K.grad(), attention.W_K.grad()));
 }
@@ -208,22 +213,28 @@ TEST_CASE("hooks that do not fit are refused") {
           "hook_point: there is no point 'weight'; there are: query, key, value, scores, scaled, "
           "masked, weights, output");
     attention.hook_point("scores", [](const Variable&) { return Variable(ones({2, 2})); });
-    CHECK(text_of<ShapeError>([&] { attention(Variable(ones({4, 6}))); }) ==
-          "hook of 'scores': returned f32 (2, 2), the point is f32 (4, 4)");
+    CHECK(text_of<ShapeError>([&] {
+              attention(Variable(ones({4, 6})));
+          }) == "hook of 'scores': returned f32 (2, 2), the point is f32 (4, 4)");
 }
 
 TEST_CASE("wrong sizes and types of attention are named") {
     RandomState rng(5);
     CHECK(text_of<ShapeError>([&] { Attention({.d_model = 6, .d_k = 0, .d_v = 5}, rng); }) ==
           "attention: a projection of 6 to 0 is empty");
-    CHECK(text_of<ShapeError>([&] { Attention(ones({6, 3}), ones({6, 4}), ones({6, 5})); }) ==
-          "attention: W_Q (6, 3), W_K (6, 4) and W_V (6, 5) do not fit together; they are (d_model, "
-          "d_k), (d_model, d_k) and (d_model, d_v)");
-    CHECK(text_of<TypeError>([&] { Attention(ones({6, 3}), ones({6, 3}, f64), ones({6, 5})); }) ==
-          "attention: W_Q is f32, W_K f64, W_V f32; convert them to one type with astype");
+    CHECK(
+        text_of<ShapeError>([&] {
+            Attention(ones({6, 3}), ones({6, 4}), ones({6, 5}));
+        }) ==
+        "attention: W_Q (6, 3), W_K (6, 4) and W_V (6, 5) do not fit together; they are (d_model, "
+        "d_k), (d_model, d_k) and (d_model, d_v)");
+    CHECK(text_of<TypeError>([&] {
+              Attention(ones({6, 3}), ones({6, 3}, f64), ones({6, 5}));
+          }) == "attention: W_Q is f32, W_K f64, W_V f32; convert them to one type with astype");
     const Attention attention({.d_model = 6, .d_k = 3, .d_v = 5}, rng);
-    CHECK(text_of<ShapeError>([&] { attention(Variable(ones({4, 5}))); }) ==
-          "attention: needs (..., tokens, 6), got (4, 5)");
+    CHECK(text_of<ShapeError>([&] {
+              attention(Variable(ones({4, 5})));
+          }) == "attention: needs (..., tokens, 6), got (4, 5)");
     CHECK(text_of<ShapeError>([&] { attention(Variable(ones({6}))); }) ==
           "attention: needs (..., tokens, 6), got (6,)");
 }

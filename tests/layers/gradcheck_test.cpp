@@ -15,19 +15,18 @@ struct Doubled : Module {
     }
     Variable operator()(const Variable& x) const {
         static const OpRow row{.name = "doubled", .forward = "y = x w", .backward = "wrong"};
-        return record(row, matmul(x.value(), weight.value()),
-                      edge(
-                          x,
-                          [](const auto& gy, const auto& w) {
-                              return matmul(gy, w, {.transpose_b = true});
-                          },
-                          weight),
-                      edge(
-                          weight,
-                          [](const auto& gy, const auto& in) {
-                              return scale(matmul(in, gy, {.transpose_a = true}), 2);
-                          },
-                          x));
+        return record(
+            row, matmul(x.value(), weight.value()),
+            edge(
+                x,
+                [](const auto& gy, const auto& w) { return matmul(gy, w, {.transpose_b = true}); },
+                weight),
+            edge(
+                weight,
+                [](const auto& gy, const auto& in) {
+                    return scale(matmul(in, gy, {.transpose_a = true}), 2);
+                },
+                x));
     }
     Variable weight;
 };

@@ -50,17 +50,26 @@ TEST_CASE("joined masks allow what all of them allow") {
 }
 
 TEST_CASE("paddings that cannot be are refused with shape, type and fix") {
-    CHECK(text_of<TypeError>([] { Mask::padding(ones({2, 3})); }) ==
+    CHECK(text_of<TypeError>([] {
+              Mask::padding(ones({2, 3}));
+          }) ==
           "mask: padding must be boolean, got f32 (2, 3); true marks the tokens to keep; compare "
           "first, or use astype(boolean)");
-    CHECK(text_of<ShapeError>([] { Mask::padding(ones({1, 2, 3}, boolean)); }) ==
-          "mask: padding must be (key,) or (batch, key), got (1, 2, 3)");
+    CHECK(text_of<ShapeError>([] {
+              Mask::padding(ones({1, 2, 3}, boolean));
+          }) == "mask: padding must be (key,) or (batch, key), got (1, 2, 3)");
     CHECK(text_of<ValueError>([] { Mask::padding(Tensor()); }) == "mask: the padding is undefined");
     const Mask mask = Mask::padding(ones({4, 3}, boolean));
-    CHECK(text_of<ShapeError>([&] { (void)mask.allowed({4, 2, 5}); }) ==
+    CHECK(text_of<ShapeError>([&] {
+              (void)mask.allowed({4, 2, 5});
+          }) ==
           "mask: padding (4, 3) does not fit scores (4, 2, 5); it must be (key,) or (batch, key)");
-    CHECK(text_of<ShapeError>([&] { (void)mask.allowed({5, 2, 3}); }) ==
+    CHECK(text_of<ShapeError>([&] {
+              (void)mask.allowed({5, 2, 3});
+          }) ==
           "mask: padding (4, 3) does not fit scores (5, 2, 3); it must be (key,) or (batch, key)");
-    CHECK(text_of<ShapeError>([&] { (void)mask.allowed({2, 3}); }) ==
+    CHECK(text_of<ShapeError>([&] {
+              (void)mask.allowed({2, 3});
+          }) ==
           "mask: padding (4, 3) does not fit scores (2, 3); it must be (key,) or (batch, key)");
 }

@@ -47,10 +47,10 @@ std::vector<std::string> names_of(const Module& module) {
 TEST_CASE("parameters are listed under dotted paths in the order of registration") {
     RandomState rng(1);
     const Model model(rng);
-    CHECK(names_of(model) ==
-          std::vector<std::string>{"first.gain", "first.inner.weight", "first.inner.bias",
-                                   "first.head.weight", "second.gain", "second.inner.weight",
-                                   "second.inner.bias", "second.head.weight"});
+    CHECK(names_of(model) == std::vector<std::string>{"first.gain", "first.inner.weight",
+                                                      "first.inner.bias", "first.head.weight",
+                                                      "second.gain", "second.inner.weight",
+                                                      "second.inner.bias", "second.head.weight"});
     CHECK(model.parameter_at("second.inner.bias").same_as(model.second.inner.bias));
     CHECK(text_of<ValueError>([&] { (void)model.first.inner.parameter_at("wieght"); }) ==
           "parameter_at: there is no parameter 'wieght'; there are: weight, bias");
@@ -119,9 +119,8 @@ TEST_CASE("loading lists every misfit and then changes nothing") {
     RandomState rng(1);
     Linear layer(3, 2, rng);
     const Tensor before = layer.weight.value();
-    const StateDict state = {{"weight", zeros({3, 2})},
-                             {"wieght", zeros({2, 3})},
-                             {"wieght", zeros({2, 3})}};
+    const StateDict state = {
+        {"weight", zeros({3, 2})}, {"wieght", zeros({2, 3})}, {"wieght", zeros({2, 3})}};
     CHECK(text_of<ValueError>([&] { layer.load_state_dict(state); }) ==
           "load_state_dict: weight is f32 (3, 2), the module has f32 (2, 3); missing bias; "
           "unexpected wieght; unexpected wieght; repeated wieght; nothing was loaded");
@@ -171,9 +170,12 @@ TEST_CASE("to converts parameters in place and keeps who is frozen") {
 TEST_CASE("an error inside a model names the layer") {
     RandomState rng(1);
     const Model model(rng);
-    CHECK(text_of<ShapeError>([&] { model(Variable(ones({4, 2}))); }) ==
-          "linear: the last axis of (4, 2) is not 3 long, in first.inner; the weight is (out, in) = "
-          "(2, 3)");
+    CHECK(
+        text_of<ShapeError>([&] {
+            model(Variable(ones({4, 2})));
+        }) ==
+        "linear: the last axis of (4, 2) is not 3 long, in first.inner; the weight is (out, in) = "
+        "(2, 3)");
     // And in the backward pass, the layer that the op was computed in.
     Variable y = model.first(Variable(ones({4, 3})));
     CHECK(y.node()->scope->path == "first");

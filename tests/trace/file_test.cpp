@@ -72,7 +72,8 @@ TEST_CASE("A path that cannot be read or written is named with the reason") {
         write_trace(inside, sample_trace()),
         "write_trace: " + inside + ": cannot create a file beside it: No such file or directory");
     const std::string here = folder.file("");
-    CHECK_THROWS_WITH(read_trace(here), "read_trace: " + here + ": not a regular file but a directory");
+    CHECK_THROWS_WITH(read_trace(here),
+                      "read_trace: " + here + ": not a regular file but a directory");
     CHECK_THROWS_WITH(read_trace("/dev/zero"), "read_trace: /dev/zero: not a regular file");
     const std::string pipe = folder.file("pipe");
     REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);

@@ -22,40 +22,49 @@ constexpr OpRow rows[] = {
     {.name = "add",
      .forward = "y = a + b",
      .backward = "ga = gy; gb = gy",
-     .samples = [] {
-         Samples samples = binary_samples(Binary(add), {-2, 2}, {-2, 2});
-         samples.push_back(detail::sample("with a number", spread({2, 3}, {-2, 2}, 1),
-                                          [](const Variable& x) { return x + 1.5; }));
-         return samples;
-     }},
+     .samples =
+         [] {
+             Samples samples = binary_samples(Binary(add), {-2, 2}, {-2, 2});
+             samples.push_back(detail::sample("with a number", spread({2, 3}, {-2, 2}, 1),
+                                              [](const Variable& x) { return x + 1.5; }));
+             return samples;
+         }},
     {.name = "sub",
      .forward = "y = a - b",
      .backward = "ga = gy; gb = -gy",
-     .samples = [] {
-         Samples samples = binary_samples(Binary(sub), {-2, 2}, {-2, 2});
-         samples.push_back(detail::sample("a number less x", spread({2, 3}, {-2, 2}, 1),
-                                          [](const Variable& x) { return 1.5 - x; }));
-         return samples;
-     }},
+     .samples =
+         [] {
+             Samples samples = binary_samples(Binary(sub), {-2, 2}, {-2, 2});
+             samples.push_back(detail::sample("a number less x", spread({2, 3}, {-2, 2}, 1),
+                                              [](const Variable& x) { return 1.5 - x; }));
+             return samples;
+         }},
     {.name = "mul",
      .forward = "y = a b, element by element",
      .backward = "ga = gy b; gb = gy a",
-     .samples = [] { return binary_samples(Binary(mul), {-2, 2}, {-2, 2}); }},
+     .samples =
+         [] {
+             return binary_samples(Binary(mul), {-2, 2}, {-2, 2});
+         }},
     {.name = "div",
      .forward = "y = a / b",
      .backward = "ga = gy / b; gb = -gy y / b",
-     .samples = [] {
-         Samples samples = binary_samples(Binary(div), {-2, 2}, {0.5, 2});
-         samples.push_back(detail::sample("by a number", spread({2, 3}, {-2, 2}, 1),
-                                          [](const Variable& x) { return x / 1.5; }));
-         samples.push_back(detail::sample("a number by x", spread({2, 3}, {0.5, 2}, 1),
-                                          [](const Variable& x) { return 1.5 / x; }));
-         return samples;
-     }},
+     .samples =
+         [] {
+             Samples samples = binary_samples(Binary(div), {-2, 2}, {0.5, 2});
+             samples.push_back(detail::sample("by a number", spread({2, 3}, {-2, 2}, 1),
+                                              [](const Variable& x) { return x / 1.5; }));
+             samples.push_back(detail::sample("a number by x", spread({2, 3}, {0.5, 2}, 1),
+                                              [](const Variable& x) { return 1.5 / x; }));
+             return samples;
+         }},
     {.name = "neg",
      .forward = "y = -x",
      .backward = "gx = -gy",
-     .samples = [] { return detail::unary_samples(neg, {-2, 2}); }},
+     .samples =
+         [] {
+             return detail::unary_samples(neg, {-2, 2});
+         }},
     {.name = "scale",
      .forward = "y = factor x",
      .backward = "gx = factor gy",
@@ -99,8 +108,8 @@ template <class V>
 V power_log(const V& a, const V& b) {
     const Tensor& base = tensor_of(a);
     const Tensor& exponent = tensor_of(b);
-    const Tensor flat = logical_and(equal(base, zeros_like(base)),
-                                    greater_equal(exponent, zeros_like(exponent)));
+    const Tensor flat =
+        logical_and(equal(base, zeros_like(base)), greater_equal(exponent, zeros_like(exponent)));
     return where(flat, V(zeros_like(base)), log(a));
 }
 
@@ -115,7 +124,10 @@ Variable add(const Variable& a, const Variable& b) {
 
 Variable add(const Variable& a, double b) {
     return record(
-        find(rows, "add"), add(a.value(), b), [=] { return Attributes{{"b", b}}; },
+        find(rows, "add"), add(a.value(), b),
+        [=] {
+            return Attributes{{"b", b}};
+        },
         edge(a, [](const auto& gy) { return gy; }));
 }
 
@@ -132,15 +144,14 @@ Variable mul(const Variable& a, const Variable& b) {
 }
 
 Variable div(const Variable& a, const Variable& b) {
-    return record(find(rows, "div"), div(a.value(), b.value()),
-                  edge(
-                      a, [](const auto& gy, const auto& divisor) { return gy / divisor; }, b),
-                  edge(
-                      b,
-                      [](const auto& gy, const auto& y, const auto& divisor) {
-                          return -(gy * y) / divisor;
-                      },
-                      result, b));
+    return record(
+        find(rows, "div"), div(a.value(), b.value()),
+        edge(
+            a, [](const auto& gy, const auto& divisor) { return gy / divisor; }, b),
+        edge(
+            b,
+            [](const auto& gy, const auto& y, const auto& divisor) { return -(gy * y) / divisor; },
+            result, b));
 }
 
 Variable neg(const Variable& x) {
@@ -150,13 +161,18 @@ Variable neg(const Variable& x) {
 Variable scale(const Variable& x, double factor) {
     return record(
         find(rows, "scale"), scale(x.value(), factor),
-        [=] { return Attributes{{"factor", factor}}; },
+        [=] {
+            return Attributes{{"factor", factor}};
+        },
         edge(x, [factor](const auto& gy) { return scale(gy, factor); }));
 }
 
 Variable pow(const Variable& x, double p) {
     return record(
-        find(rows, "pow"), pow(x.value(), p), [=] { return Attributes{{"b", p}}; },
+        find(rows, "pow"), pow(x.value(), p),
+        [=] {
+            return Attributes{{"b", p}};
+        },
         edge(
             x,
             [p](const auto& gy, const auto& base) {
@@ -197,21 +213,31 @@ Variable operator-(const Variable& x) { return neg(x); }
 
 Variable operator-(double a, const Variable& b) {
     return record(
-        find(rows, "sub"), a - b.value(), [=] { return Attributes{{"a", a}}; },
+        find(rows, "sub"), a - b.value(),
+        [=] {
+            return Attributes{{"a", a}};
+        },
         edge(b, [](const auto& gy) { return -gy; }));
 }
 
 Variable operator/(const Variable& a, double b) {
     return record(
-        find(rows, "div"), a.value() / b, [=] { return Attributes{{"b", b}}; },
+        find(rows, "div"), a.value() / b,
+        [=] {
+            return Attributes{{"b", b}};
+        },
         edge(a, [b](const auto& gy) { return gy / b; }));
 }
 
 Variable operator/(double a, const Variable& b) {
     return record(
-        find(rows, "div"), a / b.value(), [=] { return Attributes{{"a", a}}; },
+        find(rows, "div"), a / b.value(),
+        [=] {
+            return Attributes{{"a", a}};
+        },
         edge(
-            b, [](const auto& gy, const auto& y, const auto& divisor) { return -(gy * y) / divisor; },
+            b,
+            [](const auto& gy, const auto& y, const auto& divisor) { return -(gy * y) / divisor; },
             result, b));
 }
 

@@ -26,21 +26,33 @@ constexpr OpRow rows[] = {
      .forward = "y = exp(x)",
      .backward = "gx = gy y",
      .holds = "y >= 0",
-     .samples = [] { return unary_samples(exp, {-2, 2}); }},
+     .samples =
+         [] {
+             return unary_samples(exp, {-2, 2});
+         }},
     {.name = "log",
      .forward = "y = log(x)",
      .backward = "gx = gy / x",
-     .samples = [] { return unary_samples(log, {0.3, 3}); }},
+     .samples =
+         [] {
+             return unary_samples(log, {0.3, 3});
+         }},
     {.name = "sqrt",
      .forward = "y = sqrt(x)",
      .backward = "gx = gy / (2 y)",
      .holds = "y >= 0",
-     .samples = [] { return unary_samples(sqrt, {0.3, 3}); }},
+     .samples =
+         [] {
+             return unary_samples(sqrt, {0.3, 3});
+         }},
     {.name = "tanh",
      .forward = "y = tanh(x)",
      .backward = "gx = gy (1 - y²)",
      .holds = "|y| <= 1",
-     .samples = [] { return unary_samples(tanh, {-2, 2}); }},
+     .samples =
+         [] {
+             return unary_samples(tanh, {-2, 2});
+         }},
     {.name = "relu",
      .forward = "y = max(x, 0)",
      .backward = "gx = gy where x > 0, else 0",
@@ -49,10 +61,11 @@ constexpr OpRow rows[] = {
          [] {
              // The kink at 0 is left out of the domain.
              Samples samples = unary_samples(relu, {0.2, 2});
-             samples.push_back(detail::sample(
-                 "both sides of 0",
-                 where(checkerboard({2, 3}), spread({2, 3}, {0.2, 2}, 5), spread({2, 3}, {-2, -0.2}, 6)),
-                 [](const Variable& x) { return relu(x); }));
+             samples.push_back(
+                 detail::sample("both sides of 0",
+                                where(checkerboard({2, 3}), spread({2, 3}, {0.2, 2}, 5),
+                                      spread({2, 3}, {-2, -0.2}, 6)),
+                                [](const Variable& x) { return relu(x); }));
              return samples;
          }},
     {.name = "where",
@@ -63,8 +76,8 @@ constexpr OpRow rows[] = {
          [] {
              return detail::binary_samples(
                  [](const Variable& a, const Variable& b) {
-                     return where(
-                         checkerboard(broadcast_shapes("where", a.shape(), b.shape())), a, b);
+                     return where(checkerboard(broadcast_shapes("where", a.shape(), b.shape())), a,
+                                  b);
                  },
                  {-2, 2}, {-2, 2});
          }},

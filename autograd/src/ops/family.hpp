@@ -56,7 +56,8 @@ OpSample sample(std::string_view label, const Tensor& x, F f) {
 /// A sample with two inputs.
 template <class F>
 OpSample sample(std::string_view label, const Tensor& a, const Tensor& b, F f) {
-    return {std::string(label), {a, b}, [f](std::span<const Variable> in) { return f(in[0], in[1]); }};
+    return {
+        std::string(label), {a, b}, [f](std::span<const Variable> in) { return f(in[0], in[1]); }};
 }
 
 /// The tensor behind a rule's argument, whichever kind of pass calls it.

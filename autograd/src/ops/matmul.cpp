@@ -20,10 +20,9 @@ Samples matmul_samples() {
                                   to_string(b) + (options.transpose_b ? "ᵀ" : "");
         const Tensor left = spread(a, {-2, 2}, ++seed);
         const Tensor right = spread(b, {-2, 2}, ++seed);
-        samples.push_back(
-            detail::sample(label, left, right, [options](const Variable& x, const Variable& y) {
-                return matmul(x, y, options);
-            }));
+        samples.push_back(detail::sample(
+            label, left, right,
+            [options](const Variable& x, const Variable& y) { return matmul(x, y, options); }));
     };
     add({2, 3}, {3, 4});
     add({3, 2}, {3, 4}, {.transpose_a = true});
@@ -80,7 +79,9 @@ Variable matmul(const Variable& a, const Variable& b, const MatmulOptions& optio
     const bool flat = b.rank() == 2 && a.rank() > 2 && !ta && value.numel() > 0 && a.numel() > 0;
     return record(
         find(rows, "matmul"), std::move(value),
-        [=] { return Attributes{{"transpose_a", ta}, {"transpose_b", tb}}; },
+        [=] {
+            return Attributes{{"transpose_a", ta}, {"transpose_b", tb}};
+        },
         edge(
             a,
             [ta, tb](const auto& gy, const auto& right) {

@@ -73,7 +73,9 @@ constexpr OpRow rows[] = {
      .samples =
          [] {
              return Samples{detail::sample("(2, 4, 3) to (4, 1)", spread({2, 4, 3}, {-2, 2}, 1),
-                                           [](const Variable& x) { return sum_to(x, {4, 1}); }),
+                                           [](const Variable& x) {
+                                               return sum_to(x, {4, 1});
+                                           }),
                             detail::sample("(2, 3) to ()", spread({2, 3}, {-2, 2}, 2),
                                            [](const Variable& x) { return sum_to(x, {}); })};
          }},
@@ -95,9 +97,9 @@ Variable mean(const Variable& x, const ReduceOptions& options) {
     const Shape shape = x.shape();
     const Shape kept = kept_shape("mean", shape, options.axes);
     Tensor value = mean(x.value(), options);
-    const double share = value.numel() == 0 ? 1
-                                            : static_cast<double>(value.numel()) /
-                                                  static_cast<double>(x.numel());
+    const double share = value.numel() == 0
+                             ? 1
+                             : static_cast<double>(value.numel()) / static_cast<double>(x.numel());
     return record(
         find(rows, "mean"), std::move(value), [&] { return attributes(options); },
         edge(x, [shape, kept, share](const auto& gy) {
@@ -122,7 +124,10 @@ Variable max(const Variable& x, const ReduceOptions& options) {
 Variable sum_to(const Variable& x, const Shape& shape) {
     const Shape wide = x.shape();
     return record(
-        find(rows, "sum_to"), sum_to(x.value(), shape), [&] { return Attributes{{"shape", shape}}; },
+        find(rows, "sum_to"), sum_to(x.value(), shape),
+        [&] {
+            return Attributes{{"shape", shape}};
+        },
         edge(x, [wide](const auto& gy) { return broadcast_to(gy, wide); }));
 }
 

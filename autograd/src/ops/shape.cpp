@@ -25,32 +25,41 @@ constexpr OpRow rows[] = {
      .backward = "gx = gy in the shape of x",
      .samples =
          [] {
-             return Samples{
-                 moved("(2, 3) to (3, 2)", {2, 3}, [](const Variable& x) { return reshape(x, {3, 2}); }),
-                 moved("(2, 3) to (-1,)", {2, 3}, [](const Variable& x) { return reshape(x, {-1}); }),
-                 moved("() to (1, 1)", {}, [](const Variable& x) { return reshape(x, {1, 1}); }),
-                 moved("(0, 3) to (3, 0)", {0, 3}, [](const Variable& x) { return reshape(x, {3, 0}); })};
+             return Samples{moved("(2, 3) to (3, 2)", {2, 3},
+                                  [](const Variable& x) {
+                                      return reshape(x, {3, 2});
+                                  }),
+                            moved("(2, 3) to (-1,)", {2, 3},
+                                  [](const Variable& x) { return reshape(x, {-1}); }),
+                            moved("() to (1, 1)", {},
+                                  [](const Variable& x) {
+                                      return reshape(x, {1, 1});
+                                  }),
+                            moved("(0, 3) to (3, 0)", {0, 3}, [](const Variable& x) {
+                                return reshape(x, {3, 0});
+                            })};
          }},
     {.name = "permute",
      .forward = "axis i of y is axis axes[i] of x",
      .backward = "gx = gy with the axes put back",
      .samples =
          [] {
-             return Samples{
-                 moved("(2, 3, 4) by (2, 0, 1)", {2, 3, 4},
-                       [](const Variable& x) { return permute(x, {2, 0, 1}); }),
-                 moved("(2, 0, 4) by (1, 2, 0)", {2, 0, 4},
-                       [](const Variable& x) { return permute(x, {1, 2, 0}); })};
+             return Samples{moved("(2, 3, 4) by (2, 0, 1)", {2, 3, 4},
+                                  [](const Variable& x) {
+                                      return permute(x, {2, 0, 1});
+                                  }),
+                            moved("(2, 0, 4) by (1, 2, 0)", {2, 0, 4}, [](const Variable& x) {
+                                return permute(x, {1, 2, 0});
+                            })};
          }},
     {.name = "transpose",
      .forward = "y = x with two axes exchanged",
      .backward = "gx = gy with the same axes exchanged",
      .samples =
          [] {
-             return Samples{
-                 moved("(2, 3)", {2, 3}, [](const Variable& x) { return transpose(x); }),
-                 moved("(2, 3, 4), axes 0 and 2", {2, 3, 4},
-                       [](const Variable& x) { return transpose(x, 0, 2); })};
+             return Samples{moved("(2, 3)", {2, 3}, [](const Variable& x) { return transpose(x); }),
+                            moved("(2, 3, 4), axes 0 and 2", {2, 3, 4},
+                                  [](const Variable& x) { return transpose(x, 0, 2); })};
          }},
     {.name = "slice",
      .forward = "y = x[start:stop:step] along an axis",
@@ -97,10 +106,13 @@ constexpr OpRow rows[] = {
      .backward = "gx = sum_to(gy, shape of x)",
      .samples =
          [] {
-             return Samples{
-                 moved("(2, 1) to (4, 2, 3)", {2, 1},
-                       [](const Variable& x) { return broadcast_to(x, {4, 2, 3}); }),
-                 moved("() to (2, 3)", {}, [](const Variable& x) { return broadcast_to(x, {2, 3}); })};
+             return Samples{moved("(2, 1) to (4, 2, 3)", {2, 1},
+                                  [](const Variable& x) {
+                                      return broadcast_to(x, {4, 2, 3});
+                                  }),
+                            moved("() to (2, 3)", {}, [](const Variable& x) {
+                                return broadcast_to(x, {2, 3});
+                            })};
          }},
 };
 
@@ -119,7 +131,10 @@ std::span<const OpRow> detail::shape_rows() { return rows; }
 Variable reshape(const Variable& x, const Shape& shape) {
     const Shape before = x.shape();
     return record(
-        find(rows, "reshape"), reshape(x.value(), shape), [&] { return Attributes{{"shape", shape}}; },
+        find(rows, "reshape"), reshape(x.value(), shape),
+        [&] {
+            return Attributes{{"shape", shape}};
+        },
         edge(x, [before](const auto& gy) { return reshape(gy, before); }));
 }
 
@@ -131,7 +146,10 @@ Variable permute(const Variable& x, std::span<const std::int64_t> axes) {
         inverse[normalize_axis("permute", order[i], x.shape())] = i;
     }
     return record(
-        find(rows, "permute"), std::move(value), [&] { return Attributes{{"axes", order}}; },
+        find(rows, "permute"), std::move(value),
+        [&] {
+            return Attributes{{"axes", order}};
+        },
         edge(x, [inverse](const auto& gy) {
             return permute(gy, std::span<const std::int64_t>(inverse.begin(), inverse.end()));
         }));
@@ -144,7 +162,9 @@ Variable permute(const Variable& x, std::initializer_list<std::int64_t> axes) {
 Variable transpose(const Variable& x, std::int64_t axis0, std::int64_t axis1) {
     return record(
         find(rows, "transpose"), transpose(x.value(), axis0, axis1),
-        [=] { return Attributes{{"axis0", axis0}, {"axis1", axis1}}; },
+        [=] {
+            return Attributes{{"axis0", axis0}, {"axis1", axis1}};
+        },
         edge(x, [axis0, axis1](const auto& gy) { return transpose(gy, axis0, axis1); }));
 }
 
@@ -175,7 +195,11 @@ Variable concat(std::span<const Variable> parts, std::int64_t axis) {
     std::vector<std::int64_t> bounds{0};  // part i lies between bounds i and i + 1
     for (const Variable& part : parts) bounds.push_back(bounds.back() + part.shape()[at]);
     return record_many(
-        find(rows, "concat"), std::move(value), [=] { return Attributes{{"axis", axis}}; }, parts,
+        find(rows, "concat"), std::move(value),
+        [=] {
+            return Attributes{{"axis", axis}};
+        },
+        parts,
         [at, bounds = std::move(bounds)](std::size_t i, const auto& gy) {
             return slice(gy, at, {.start = bounds[i], .stop = bounds[i + 1]});
         });
@@ -189,7 +213,9 @@ Variable broadcast_to(const Variable& x, const Shape& shape) {
     const Shape narrow = x.shape();
     return record(
         find(rows, "broadcast_to"), broadcast_to(x.value(), shape),
-        [&] { return Attributes{{"shape", shape}}; },
+        [&] {
+            return Attributes{{"shape", shape}};
+        },
         edge(x, [narrow](const auto& gy) { return sum_to(gy, narrow); }));
 }
 

@@ -53,7 +53,9 @@ Variable softmax_vjp(const Variable& y, const Variable& gy, std::int64_t axis) {
 Variable softmax(const Variable& x, std::int64_t axis) {
     return record(
         find(rows, "softmax"), softmax(x.value(), axis),
-        [=] { return Attributes{{"axis", axis}}; },
+        [=] {
+            return Attributes{{"axis", axis}};
+        },
         edge(
             x, [axis](const auto& gy, const auto& y) { return softmax_vjp(y, gy, axis); }, result));
 }
@@ -61,7 +63,9 @@ Variable softmax(const Variable& x, std::int64_t axis) {
 Variable log_softmax(const Variable& x, std::int64_t axis) {
     return record(
         find(rows, "log_softmax"), log_softmax(x.value(), axis),
-        [=] { return Attributes{{"axis", axis}}; },
+        [=] {
+            return Attributes{{"axis", axis}};
+        },
         edge(
             x,
             [axis](const auto& gy, const auto& y) {

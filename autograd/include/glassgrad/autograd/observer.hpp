@@ -24,12 +24,12 @@ struct ForwardEvent {
 /// A sweep computed the gradients of an op's inputs.
 struct BackwardEvent {
     const OpRow& row;
-    std::int64_t output_id;           ///< id() of the op's result, so of its ForwardEvent
-    const Variable& gradient;         ///< gy, the whole gradient of the result
-    std::span<const Variable> saved;  ///< values read, under the ids that they had in forward
-    std::span<const Variable> gradients;    ///< gx of each input; undefined where none is wanted
+    std::int64_t output_id;               ///< id() of the op's result, so of its ForwardEvent
+    const Variable& gradient;             ///< gy, the whole gradient of the result
+    std::span<const Variable> saved;      ///< values read, under the ids that they had in forward
+    std::span<const Variable> gradients;  ///< gx of each input; undefined where none is wanted
     std::span<const std::int64_t> input_ids;  ///< id() of each input; 0 where none is wanted
-    const ScopeNode* scope;           ///< where the op was computed forward
+    const ScopeNode* scope;                   ///< where the op was computed forward
 };
 
 /// Several gradients of one value were added up, in this order.

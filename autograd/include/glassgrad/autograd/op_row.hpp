@@ -23,9 +23,9 @@ struct OpSample {
 };
 
 struct OpRow {
-    std::string_view name;      ///< as recorded and traced: `matmul`
-    std::string_view forward;   ///< `y = a b`
-    std::string_view backward;  ///< `ga = gy bᵀ; gb = aᵀ gy`; empty: no derivative
+    std::string_view name;        ///< as recorded and traced: `matmul`
+    std::string_view forward;     ///< `y = a b`
+    std::string_view backward;    ///< `ga = gy bᵀ; gb = aᵀ gy`; empty: no derivative
     std::string_view holds = {};  ///< what is true of every result: `sum(y, axis) = 1; y >= 0`
     /// Names of the inputs, `condition a b`; where empty, they are read from the gradients named in
     /// `backward`.
@@ -45,8 +45,7 @@ struct Attribute {
     Attribute(std::string_view key, double value) : name(key), kind(Kind::number), number(value) {}
     Attribute(std::string_view key, bool value)
         : name(key), kind(Kind::flag), integer(value ? 1 : 0) {}
-    Attribute(std::string_view key, const char* value)
-        : name(key), kind(Kind::text), text(value) {}
+    Attribute(std::string_view key, const char* value) : name(key), kind(Kind::text), text(value) {}
     Attribute(std::string_view key, const Shape& value)
         : name(key), kind(Kind::list), list(value) {}
 

@@ -72,8 +72,8 @@ struct KeptEdge {
 
     explicit KeptEdge(const Edge<Rule, Saved...>& edge) : rule(edge.rule) {
         if (!edge.input.requires_grad()) return;
-        saved = std::apply(
-            [](const auto&... each) { return decltype(saved)(keep(each)...); }, edge.saved);
+        saved = std::apply([](const auto&... each) { return decltype(saved)(keep(each)...); },
+                           edge.saved);
     }
 
     template <class V>
@@ -148,9 +148,8 @@ struct OpNode final : Node {
   private:
     template <class V, std::size_t... I>
     void run(const V& gy, const V& y, Gradients<V>& out, std::index_sequence<I...>) {
-        ((out.wanted(next[I].get())
-              ? out.put(I, *next[I], std::get<I>(edges).apply(gy, y))
-              : void()),
+        ((out.wanted(next[I].get()) ? out.put(I, *next[I], std::get<I>(edges).apply(gy, y))
+                                    : void()),
          ...);
     }
 
@@ -191,8 +190,8 @@ struct ManyNode final : Node {
 /// The result of an op: `value`, computed from the inputs of the edges. `attributes` is called
 /// only while someone observes.
 template <std::invocable<> A, class... E>
-    requires(detail::is_edge<E> && ...)
-Variable record(const OpRow& row, Tensor value, const A& attributes, const E&... edges) {
+requires(detail::is_edge<E>&&...) Variable
+    record(const OpRow& row, Tensor value, const A& attributes, const E&... edges) {
     const std::int64_t id = detail::next_id();
     detail::NodePtr node;
     if (grad_enabled() && (edges.input.requires_grad() || ...)) {
@@ -207,9 +206,10 @@ Variable record(const OpRow& row, Tensor value, const A& attributes, const E&...
 }
 
 template <class... E>
-    requires(sizeof...(E) > 0 && (detail::is_edge<E> && ...))
-Variable record(const OpRow& row, Tensor value, const E&... edges) {
-    return record(row, std::move(value), [] { return Attributes(); }, edges...);
+requires(sizeof...(E) > 0 && (detail::is_edge<E> && ...)) Variable
+    record(const OpRow& row, Tensor value, const E&... edges) {
+    return record(
+        row, std::move(value), [] { return Attributes(); }, edges...);
 }
 
 /// An op of any number of inputs; the gradient of input i is rule(i, gy).

@@ -102,9 +102,7 @@ class Variable {
     Variable detach() const;
     /// The same value, id and path for gradients, which later updates of a leaf do not reach:
     /// what a graph saves.
-    Variable kept() const {
-        return state().node && !is_leaf() ? *this : kept_leaf();
-    }
+    Variable kept() const { return state().node && !is_leaf() ? *this : kept_leaf(); }
 
     const detail::NodePtr& node() const { return state().node; }
     bool same_as(const Variable& other) const noexcept {

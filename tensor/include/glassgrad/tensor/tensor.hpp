@@ -50,7 +50,9 @@ class Tensor {
     int rank() const noexcept { return shape_.rank(); }
     std::int64_t numel() const noexcept { return shape_.numel(); }
     /// Size along `axis`, which may be negative. Throws IndexError.
-    std::int64_t size(std::int64_t axis) const { return shape_[normalize_axis("size", axis, shape_)]; }
+    std::int64_t size(std::int64_t axis) const {
+        return shape_[normalize_axis("size", axis, shape_)];
+    }
 
     /// Elements in row-major order. Throws TypeError unless T is the element type.
     template <class T>
@@ -130,8 +132,7 @@ class Tensor {
 class NestedList {
   public:
     template <class T>
-        requires std::is_arithmetic_v<T>
-    NestedList(T value)
+    requires std::is_arithmetic_v<T> NestedList(T value)
         : number_(static_cast<double>(value)),
           integer_(static_cast<std::int64_t>(std::is_floating_point_v<T> ? 0 : value)),
           is_number_(true),
@@ -181,9 +182,9 @@ Tensor linspace(double start, double stop, std::int64_t count, DType dtype = f32
 Tensor eye(std::int64_t n, DType dtype = f32);
 
 struct PrintOptions {
-    int precision = 4;               ///< most digits after the point
-    std::int64_t threshold = 1000;   ///< more elements than this are summarised
-    std::int64_t edge_items = 3;     ///< items kept at each end of a summarised axis
+    int precision = 4;              ///< most digits after the point
+    std::int64_t threshold = 1000;  ///< more elements than this are summarised
+    std::int64_t edge_items = 3;    ///< items kept at each end of a summarised axis
     int line_width = 75;
 };
 /// NumPy's layout: aligned columns, `...` for what a summary leaves out.

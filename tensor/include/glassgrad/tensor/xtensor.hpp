@@ -22,8 +22,7 @@ Tensor from_xtensor(const xt::xexpression<E>& expression) {
     const Shape shape{std::span<const std::int64_t>(sizes)};
     Tensor result = Tensor::empty(shape, dtype_of<To>());
     auto out = xt::adapt(result.mutable_data<To>(), static_cast<std::size_t>(shape.numel()),
-                         xt::no_ownership(),
-                         std::vector<std::size_t>(sizes.begin(), sizes.end()));
+                         xt::no_ownership(), std::vector<std::size_t>(sizes.begin(), sizes.end()));
     out.assign(xt::cast<To>(e));  // without a temporary
     return result;
 }

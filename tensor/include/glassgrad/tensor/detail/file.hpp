@@ -1,6 +1,6 @@
 #pragma once
-// Files as readers and writers of arrays and traces need them: regular ones only to read, and new ones
-// that take their name when they are complete and on disk.
+// Files as readers and writers of arrays and traces need them: regular ones only to read, and new
+// ones that take their name when they are complete and on disk.
 
 #include <cstddef>
 #include <cstdint>
