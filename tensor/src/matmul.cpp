@@ -113,6 +113,17 @@ Shape common_batch(const Tensor& a, const Tensor& b) {
     }
 }
 
+Tensor of_two_matrices(const Sizes& s, const Tensor& a, const Tensor& b,
+                       const MatmulOptions& options) {
+    Tensor result = Tensor::empty_matrix(s.m, s.n, a.dtype());
+    detail::with_number("matmul", a.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        product<T>(s, {a.data<T>(), a.shape()[1], options.transpose_a},
+                   {b.data<T>(), b.shape()[1], options.transpose_b}, result.mutable_data<T>());
+    });
+    return result;
+}
+
 Tensor matrix_product(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
     const int ra = a.rank();
     const int rb = b.rank();
@@ -122,15 +133,7 @@ Tensor matrix_product(const Tensor& a, const Tensor& b, const MatmulOptions& opt
     const std::int64_t k_of_b = b.shape()[rb - (options.transpose_b ? 1 : 2)];
     if (s.k != k_of_b) fail_inner(a, b, options, s, k_of_b);
 
-    if (ra == 2 && rb == 2) {
-        Tensor result = Tensor::empty_matrix(s.m, s.n, a.dtype());
-        detail::with_number("matmul", a.dtype(), [&](auto type) {
-            using T = typename decltype(type)::type;
-            product<T>(s, {a.data<T>(), a.shape()[1], options.transpose_a},
-                       {b.data<T>(), b.shape()[1], options.transpose_b}, result.mutable_data<T>());
-        });
-        return result;
-    }
+    if (ra == 2 && rb == 2) return of_two_matrices(s, a, b, options);
     // A stack times one matrix is one tall matrix times that matrix.
     if (ra > 2 && rb == 2 && !options.transpose_a) {
         Shape shape = a.shape();

@@ -51,11 +51,11 @@ Shape::Shape(std::span<const std::int64_t> sizes) {
     for (const std::int64_t size : sizes) sizes_[rank_++] = size;
 }
 
-void Shape::push_back(std::int64_t size) { insert(rank_, size); }
+void Shape::push_back(std::int64_t size) { insert(rank(), size); }
 
 void Shape::insert(int axis, std::int64_t size) {
     if (rank_ == max_rank) fail_rank(max_rank + 1);
-    for (int i = rank_; i > axis; --i) sizes_[i] = sizes_[i - 1];
+    for (int i = rank(); i > axis; --i) sizes_[i] = sizes_[i - 1];
     sizes_[axis] = size;
     ++rank_;
 }

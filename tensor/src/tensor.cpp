@@ -13,39 +13,52 @@ namespace glassgrad {
 using detail::fail;
 using detail::hint;
 
+namespace {
+
+/// A block for `bytes` of elements; `shape` gives what the error names.
+template <class F>
+detail::Buffer* new_buffer(std::size_t bytes, DType dtype, const F& shape) {
+    bytes += sizeof(detail::Buffer);
+    try {
+        auto* buffer = new (detail::pool_allocate(bytes)) detail::Buffer;
+        buffer->block_bytes = bytes;
+        return buffer;
+    } catch (const MemoryError&) {
+        fail<MemoryError>("tensor: no memory for {} of {}, {} bytes", shape(), dtype, bytes);
+    }
+}
+
+}  // namespace
+
 void detail::dispose(Buffer* buffer) noexcept {
     const std::size_t bytes = buffer->block_bytes;
     buffer->~Buffer();
     pool_free(buffer, bytes);
 }
 
-Tensor::Tensor(std::size_t bytes, DType dtype) : dtype_(dtype) {
-    auto* buffer = new (detail::pool_allocate(bytes)) detail::Buffer;
-    buffer->block_bytes = bytes;
-    buffer_ = detail::Counted<detail::Buffer>::adopt(buffer);
-}
-
 Tensor Tensor::empty(const Shape& shape, DType dtype) {
-    const std::size_t bytes = sizeof(detail::Buffer) + checked_bytes("tensor", shape, dtype);
-    try {
-        Tensor result(bytes, dtype);
-        result.shape_ = shape;
-        return result;
-    } catch (const MemoryError&) {
-        fail<MemoryError>("tensor: no memory for {} of {}, {} bytes", shape, dtype, bytes);
-    }
+    const std::size_t bytes = checked_bytes("tensor", shape, dtype);
+    Tensor result;
+    result.buffer_ =
+        detail::Counted<detail::Buffer>::adopt(new_buffer(bytes, dtype, [&] { return shape; }));
+    result.dtype_ = dtype;
+    result.shape_ = shape;
+    return result;
 }
 
 Tensor Tensor::empty_matrix(std::int64_t rows, std::int64_t columns, DType dtype) {
-    constexpr std::int64_t small = 1 << 10;
-    if (rows < 0 || rows > small || columns < 0 || columns > small) {
-        return empty({rows, columns}, dtype);
-    }
+    constexpr std::uint64_t small = 1 << 14;
+    const bool fits =
+        static_cast<std::uint64_t>(rows) < small && static_cast<std::uint64_t>(columns) < small;
+    const std::size_t bytes = fits ? static_cast<std::size_t>(rows * columns) * item_size(dtype)
+                                   : checked_bytes("tensor", {rows, columns}, dtype);
+    Tensor result;
+    result.buffer_ = detail::Counted<detail::Buffer>::adopt(new_buffer(bytes, dtype, [&] {
+        return Shape{rows, columns};
+    }));
+    result.dtype_ = dtype;
     // The sizes are written where they stay: a shape that is put together and then copied as a
     // whole makes the processor wait for its parts.
-    Tensor result(
-        sizeof(detail::Buffer) + static_cast<std::size_t>(rows * columns) * item_size(dtype),
-        dtype);
     result.shape_.set(rows, columns);
     return result;
 }

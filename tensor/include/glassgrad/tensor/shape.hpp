@@ -23,7 +23,7 @@ class Shape {
         : Shape(std::span<const std::int64_t>(sizes.begin(), sizes.size())) {}
     explicit Shape(std::span<const std::int64_t> sizes);
 
-    int rank() const noexcept { return rank_; }
+    int rank() const noexcept { return static_cast<int>(rank_); }
     std::int64_t operator[](int axis) const noexcept { return sizes_[axis]; }
     std::int64_t& operator[](int axis) noexcept { return sizes_[axis]; }
     const std::int64_t* begin() const noexcept { return sizes_; }
@@ -59,7 +59,7 @@ class Shape {
     }
 
     std::int64_t sizes_[max_rank] = {};
-    int rank_ = 0;
+    std::int64_t rank_ = 0;  ///< as wide as a size: copies of a fresh shape then need no wait
 };
 
 std::string to_string(const Shape& shape);

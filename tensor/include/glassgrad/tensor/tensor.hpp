@@ -112,9 +112,6 @@ class Tensor {
     }
 
   private:
-    /// Takes a block of `bytes`, header included; the shape is the caller's business.
-    Tensor(std::size_t bytes, DType dtype);
-
     void require(DType dtype) const {
         if (!buffer_ || dtype_ != dtype) throw_wrong_access(dtype);
     }
