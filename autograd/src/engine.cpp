@@ -111,9 +111,9 @@ class Reached {
             if (target->sweep == number) target->reached = true;
         }
         auto& nodes = memory_.nodes;
-        for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-            for (const NodePtr& input : (*node)->inputs()) {
-                if (input && input->sweep == number && input->reached) (*node)->reached = true;
+        for (std::size_t i = nodes.size(); i-- > 0;) {
+            for (const NodePtr& input : nodes[i]->inputs()) {
+                if (input && input->sweep == number && input->reached) nodes[i]->reached = true;
             }
         }
         std::erase_if(nodes, [&](Node* node) {
@@ -309,7 +309,7 @@ class Sweep final : public detail::Gradients<V> {
         if (keep) {
             node.asked_for = true;
             if constexpr (recorded) contributions_[node.slot].emplace_back();
-            first(node) = node.is_leaf ? std::move(gradient) : gradient;
+            first(node) = gradient;
         }
         if (node.is_leaf) return;
         if (node.released) {
@@ -396,7 +396,8 @@ void require_graph(std::string_view op, const Variable& y) {
 
 template <class V>
 void run_backward(const Variable& y, Tensor gradient, bool retain_graph) {
-    const NodePtr root = y.node();
+    // Holds the graph, whatever a hook does to y.
+    const NodePtr root = y.node();  // NOLINT(performance-unnecessary-copy-initialization)
     Sweep<V> sweep({&root, 1}, nullptr, false, retain_graph);
     sweep.seed(*root, V(std::move(gradient)));
     sweep.run();
@@ -421,6 +422,7 @@ std::vector<Variable> run_grad(const std::vector<Variable>& outputs,
                                const std::vector<NodePtr>& targets, bool create_graph,
                                bool retain_graph) {
     std::vector<NodePtr> roots;
+    roots.reserve(outputs.size());
     for (const Variable& y : outputs) roots.push_back(y.node());
     Sweep<V> sweep(roots, &targets, create_graph, retain_graph);
     for (std::size_t i = 0; i < roots.size(); ++i) sweep.seed(*roots[i], cotangents[i]);
@@ -474,6 +476,7 @@ std::vector<Variable> grad(const std::vector<Variable>& outputs,
         gradients = run_grad(outputs, cotangents, targets, options.create_graph, retain);
     } else {
         std::vector<Tensor> tensors;
+        tensors.reserve(cotangents.size());
         for (const Variable& each : cotangents) tensors.push_back(each.value());
         gradients = run_grad(outputs, tensors, targets, false, retain);
     }
