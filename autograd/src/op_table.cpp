@@ -7,8 +7,8 @@ namespace glassgrad {
 std::vector<const OpRow*> op_table() {
     std::vector<const OpRow*> table;
     for (const std::span<const OpRow> family :
-         {detail::arithmetic_rows(), detail::elementwise_rows(), detail::matmul_rows(),
-          detail::reduce_rows(), detail::shape_rows(), detail::softmax_rows()}) {
+         {detail::arithmetic_rows(), detail::elementwise_rows(), detail::product_rows(),
+          detail::reduce_rows(), detail::shape_rows(), detail::normalize_rows()}) {
         for (const OpRow& row : family) table.push_back(&row);
     }
     return table;

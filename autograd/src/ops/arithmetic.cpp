@@ -22,74 +22,91 @@ constexpr OpRow rows[] = {
     {.name = "add",
      .forward = "y = a + b",
      .backward = "ga = gy; gb = gy",
+     .torch = "torch.add",
      .samples =
          [] {
-             Samples samples = binary_samples(Binary(add), {-2, 2}, {-2, 2});
-             samples.push_back(detail::sample("with a number", spread({2, 3}, {-2, 2}, 1),
-                                              [](const Variable& x) { return x + 1.5; }));
+             Samples samples = binary_samples(Binary(add), {-2, 2}, {-2, 2}, "a + b");
+             samples.push_back(detail::sample(
+                 "with a number", spread({2, 3}, {-2, 2}, 1),
+                 [](const Variable& x) { return x + 1.5; }, "a + 1.5"));
              return samples;
          }},
     {.name = "sub",
      .forward = "y = a - b",
      .backward = "ga = gy; gb = -gy",
+     .torch = "torch.sub",
      .samples =
          [] {
-             Samples samples = binary_samples(Binary(sub), {-2, 2}, {-2, 2});
-             samples.push_back(detail::sample("a number less x", spread({2, 3}, {-2, 2}, 1),
-                                              [](const Variable& x) { return 1.5 - x; }));
+             Samples samples = binary_samples(Binary(sub), {-2, 2}, {-2, 2}, "a - b");
+             samples.push_back(detail::sample(
+                 "a number less x", spread({2, 3}, {-2, 2}, 1),
+                 [](const Variable& x) { return 1.5 - x; }, "1.5 - a"));
              return samples;
          }},
     {.name = "mul",
      .forward = "y = a b, element by element",
      .backward = "ga = gy b; gb = gy a",
+     .torch = "torch.mul",
      .samples =
          [] {
-             return binary_samples(Binary(mul), {-2, 2}, {-2, 2});
+             return binary_samples(Binary(mul), {-2, 2}, {-2, 2}, "a * b");
          }},
     {.name = "div",
      .forward = "y = a / b",
      .backward = "ga = gy / b; gb = -gy y / b",
+     .torch = "torch.div",
      .samples =
          [] {
-             Samples samples = binary_samples(Binary(div), {-2, 2}, {0.5, 2});
-             samples.push_back(detail::sample("by a number", spread({2, 3}, {-2, 2}, 1),
-                                              [](const Variable& x) { return x / 1.5; }));
-             samples.push_back(detail::sample("a number by x", spread({2, 3}, {0.5, 2}, 1),
-                                              [](const Variable& x) { return 1.5 / x; }));
+             Samples samples = binary_samples(Binary(div), {-2, 2}, {0.5, 2}, "a / b");
+             samples.push_back(detail::sample(
+                 "by a number", spread({2, 3}, {-2, 2}, 1),
+                 [](const Variable& x) { return x / 1.5; }, "a / 1.5"));
+             samples.push_back(detail::sample(
+                 "a number by x", spread({2, 3}, {0.5, 2}, 1),
+                 [](const Variable& x) { return 1.5 / x; }, "1.5 / a"));
              return samples;
          }},
     {.name = "neg",
      .forward = "y = -x",
      .backward = "gx = -gy",
+     .torch = "torch.neg",
      .samples =
          [] {
-             return detail::unary_samples(neg, {-2, 2});
+             return detail::unary_samples(neg, {-2, 2}, "-a");
          }},
     {.name = "scale",
      .forward = "y = factor x",
      .backward = "gx = factor gy",
+     .torch = "torch.mul",
      .samples =
          [] {
-             return Samples{detail::sample("by -1.7", spread({2, 3}, {-2, 2}, 1),
-                                           [](const Variable& x) { return scale(x, -1.7); }),
-                            detail::sample("rank 0", spread({}, {-2, 2}, 2),
-                                           [](const Variable& x) { return scale(x, 0.3); }),
-                            detail::sample("no elements", spread({0, 3}, {-2, 2}, 3),
-                                           [](const Variable& x) { return scale(x, 0.3); })};
+             return Samples{detail::sample(
+                                "by -1.7", spread({2, 3}, {-2, 2}, 1),
+                                [](const Variable& x) { return scale(x, -1.7); }, "-1.7 * a"),
+                            detail::sample(
+                                "rank 0", spread({}, {-2, 2}, 2),
+                                [](const Variable& x) { return scale(x, 0.3); }, "0.3 * a"),
+                            detail::sample(
+                                "no elements", spread({0, 3}, {-2, 2}, 3),
+                                [](const Variable& x) { return scale(x, 0.3); }, "0.3 * a")};
          }},
     {.name = "pow",
      .forward = "y = a^b",
      .backward = "ga = gy b a^(b-1), 0 where b = 0; gb = gy y log(a), 0 where a = 0 <= b",
+     .domain = "a > 0, or b a whole number; NaN for other powers of a negative a; 1 for b = 0",
+     .torch = "torch.pow",
      .samples =
          [] {
-             Samples samples = binary_samples(Binary(pow), {0.5, 2}, {-1.5, 2.5});
+             Samples samples =
+                 binary_samples(Binary(pow), {0.5, 2}, {-1.5, 2.5}, "torch.pow(a, b)");
              for (const double p : {3.0, 2.0, 1.0, 0.5, -1.0, -2.5}) {
-                 samples.push_back(detail::sample("to the power " + std::to_string(p),
-                                                  spread({2, 3}, {0.5, 2}, 1),
-                                                  [p](const Variable& x) { return pow(x, p); }));
+                 samples.push_back(detail::sample(
+                     "to the power " + std::to_string(p), spread({2, 3}, {0.5, 2}, 1),
+                     [p](const Variable& x) { return pow(x, p); }, "a ** " + std::to_string(p)));
              }
-             samples.push_back(detail::sample("negative to the power 3", spread({3}, {-2, -0.5}, 1),
-                                              [](const Variable& x) { return pow(x, 3.0); }));
+             samples.push_back(detail::sample(
+                 "negative to the power 3", spread({3}, {-2, -0.5}, 1),
+                 [](const Variable& x) { return pow(x, 3.0); }, "a ** 3.0"));
              return samples;
          }},
 };

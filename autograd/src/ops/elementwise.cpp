@@ -26,52 +26,60 @@ constexpr OpRow rows[] = {
      .forward = "y = exp(x)",
      .backward = "gx = gy y",
      .holds = "y >= 0",
+     .torch = "torch.exp",
      .samples =
          [] {
-             return unary_samples(exp, {-2, 2});
+             return unary_samples(exp, {-2, 2}, "torch.exp(a)");
          }},
     {.name = "log",
      .forward = "y = log(x)",
      .backward = "gx = gy / x",
+     .domain = "x > 0; -inf at 0, NaN below",
+     .torch = "torch.log",
      .samples =
          [] {
-             return unary_samples(log, {0.3, 3});
+             return unary_samples(log, {0.3, 3}, "torch.log(a)");
          }},
     {.name = "sqrt",
      .forward = "y = sqrt(x)",
      .backward = "gx = gy / (2 y)",
      .holds = "y >= 0",
+     .domain = "x >= 0; NaN below; the derivative is inf at 0",
+     .torch = "torch.sqrt",
      .samples =
          [] {
-             return unary_samples(sqrt, {0.3, 3});
+             return unary_samples(sqrt, {0.3, 3}, "torch.sqrt(a)");
          }},
     {.name = "tanh",
      .forward = "y = tanh(x)",
      .backward = "gx = gy (1 - y²)",
      .holds = "|y| <= 1",
+     .torch = "torch.tanh",
      .samples =
          [] {
-             return unary_samples(tanh, {-2, 2});
+             return unary_samples(tanh, {-2, 2}, "torch.tanh(a)");
          }},
     {.name = "relu",
      .forward = "y = max(x, 0)",
      .backward = "gx = gy where x > 0, else 0",
      .holds = "y >= 0",
+     .torch = "torch.relu",
      .samples =
          [] {
              // The kink at 0 is left out of the domain.
-             Samples samples = unary_samples(relu, {0.2, 2});
-             samples.push_back(
-                 detail::sample("both sides of 0",
-                                where(checkerboard({2, 3}), spread({2, 3}, {0.2, 2}, 5),
-                                      spread({2, 3}, {-2, -0.2}, 6)),
-                                [](const Variable& x) { return relu(x); }));
+             Samples samples = unary_samples(relu, {0.2, 2}, "torch.relu(a)");
+             samples.push_back(detail::sample(
+                 "both sides of 0",
+                 where(checkerboard({2, 3}), spread({2, 3}, {0.2, 2}, 5),
+                       spread({2, 3}, {-2, -0.2}, 6)),
+                 [](const Variable& x) { return relu(x); }, "torch.relu(a)"));
              return samples;
          }},
     {.name = "where",
      .forward = "y = a where condition, else b",
      .backward = "ga = gy where condition, else 0; gb = 0 where condition, else gy",
      .inputs = "condition a b",
+     .torch = "torch.where",
      .samples =
          [] {
              return detail::binary_samples(
@@ -79,7 +87,9 @@ constexpr OpRow rows[] = {
                      return where(checkerboard(broadcast_shapes("where", a.shape(), b.shape())), a,
                                   b);
                  },
-                 {-2, 2}, {-2, 2});
+                 {-2, 2}, {-2, 2},
+                 "torch.where(torch.arange((a + b).numel()).reshape((a + b).shape) % 3 != 1, a, "
+                 "b)");
          }},
 };
 

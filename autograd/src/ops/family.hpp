@@ -18,10 +18,10 @@ namespace glassgrad::detail {
 // Each file's table.
 std::span<const OpRow> arithmetic_rows();
 std::span<const OpRow> elementwise_rows();
-std::span<const OpRow> matmul_rows();
+std::span<const OpRow> product_rows();
 std::span<const OpRow> reduce_rows();
 std::span<const OpRow> shape_rows();
-std::span<const OpRow> softmax_rows();
+std::span<const OpRow> normalize_rows();
 
 /// The row of `name`; a name without a row does not compile.
 template <std::size_t N>
@@ -42,22 +42,40 @@ struct Interval {
 /// f64 values spread over an interval without repeating or ordering; `seed` sets them apart.
 Tensor spread(const Shape& shape, Interval interval, int seed);
 
+// `torch` is the same call in Python, of a, b, c, … (see OpSample).
+
 /// One input of each of the shapes (), (3,), (2, 3), (0, 3).
-Samples unary_samples(Variable (*f)(const Variable&), Interval domain);
+Samples unary_samples(Variable (*f)(const Variable&), Interval domain, std::string_view torch);
 
 /// Every pair of the shapes (), (3,), (2, 3), (1, 3), (2, 1), and pairs with no elements.
-Samples binary_samples(Variable (*f)(const Variable&, const Variable&), Interval a, Interval b);
+Samples binary_samples(Variable (*f)(const Variable&, const Variable&), Interval a, Interval b,
+                       std::string_view torch);
 
 /// A sample with one input.
 template <class F>
-OpSample sample(std::string_view label, const Tensor& x, F f) {
-    return {std::string(label), {x}, [f](std::span<const Variable> in) { return f(in[0]); }};
+OpSample sample(std::string_view label, const Tensor& x, F f, std::string_view torch) {
+    return {std::string(label),
+            {x},
+            [f](std::span<const Variable> in) { return f(in[0]); },
+            std::string(torch)};
 }
 /// A sample with two inputs.
 template <class F>
-OpSample sample(std::string_view label, const Tensor& a, const Tensor& b, F f) {
-    return {
-        std::string(label), {a, b}, [f](std::span<const Variable> in) { return f(in[0], in[1]); }};
+OpSample sample(std::string_view label, const Tensor& a, const Tensor& b, F f,
+                std::string_view torch) {
+    return {std::string(label),
+            {a, b},
+            [f](std::span<const Variable> in) { return f(in[0], in[1]); },
+            std::string(torch)};
+}
+/// A sample with three inputs.
+template <class F>
+OpSample sample(std::string_view label, const Tensor& a, const Tensor& b, const Tensor& c, F f,
+                std::string_view torch) {
+    return {std::string(label),
+            {a, b, c},
+            [f](std::span<const Variable> in) { return f(in[0], in[1], in[2]); },
+            std::string(torch)};
 }
 
 /// The tensor behind a rule's argument, whichever kind of pass calls it.

@@ -23,13 +23,22 @@ Shape kept_shape(std::string_view op, const Shape& shape, const Axes& axes) {
     return kept;
 }
 
+/// Samples of a reduction that PyTorch calls a.name(dim, keepdim).
 template <Variable (*F)(const Variable&, const ReduceOptions&)>
-Samples over_axes() {
+Samples over_axes(std::string_view torch_name) {
     Samples samples;
     const auto add = [&](std::string_view label, const Shape& shape, const ReduceOptions& options) {
         const int seed = static_cast<int>(samples.size()) + 1;
-        samples.push_back(detail::sample(label, spread(shape, {-2, 2}, seed),
-                                         [options](const Variable& x) { return F(x, options); }));
+        std::string dims;
+        for (const std::int64_t axis : options.axes.values()) dims += std::to_string(axis) + ", ";
+        const std::string torch =
+            "a." + std::string(torch_name) +
+            (options.axes.all()
+                 ? std::string("()")
+                 : "((" + dims + "), keepdim=" + (options.keepdims ? "True)" : "False)"));
+        samples.push_back(detail::sample(
+            label, spread(shape, {-2, 2}, seed),
+            [options](const Variable& x) { return F(x, options); }, torch));
     };
     add("all of ()", {}, {});
     add("all of (2, 3)", {2, 3}, {});
@@ -58,26 +67,34 @@ constexpr OpRow rows[] = {
     {.name = "sum",
      .forward = "y = sum of x over the axes",
      .backward = "gx = gy, spread over the axes",
-     .samples = over_axes<sum>},
+     .torch = "torch.sum",
+     .samples = [] { return over_axes<sum>("sum"); }},
     {.name = "mean",
      .forward = "y = sum of x over the axes / n",
      .backward = "gx = gy / n, spread over the axes",
-     .samples = over_axes<mean>},
+     .torch = "torch.mean",
+     .samples = [] { return over_axes<mean>("mean"); }},
     {.name = "max",
      .forward = "y = largest x over the axes",
      .backward = "gx = gy / k at each of the k largest, else 0",
-     .samples = over_axes<max>},
+     .torch = "torch.amax",
+     .samples = [] { return over_axes<max>("amax"); }},
     {.name = "sum_to",
      .forward = "y = sum of x over the axes that broadcasting had repeated",
      .backward = "gx = broadcast_to(gy)",
+     .torch = "torch.Tensor.sum_to_size",
      .samples =
          [] {
-             return Samples{detail::sample("(2, 4, 3) to (4, 1)", spread({2, 4, 3}, {-2, 2}, 1),
-                                           [](const Variable& x) {
-                                               return sum_to(x, {4, 1});
-                                           }),
-                            detail::sample("(2, 3) to ()", spread({2, 3}, {-2, 2}, 2),
-                                           [](const Variable& x) { return sum_to(x, {}); })};
+             return Samples{
+                 detail::sample(
+                     "(2, 4, 3) to (4, 1)", spread({2, 4, 3}, {-2, 2}, 1),
+                     [](const Variable& x) {
+                         return sum_to(x, {4, 1});
+                     },
+                     "a.sum_to_size((4, 1))"),
+                 detail::sample(
+                     "(2, 3) to ()", spread({2, 3}, {-2, 2}, 2),
+                     [](const Variable& x) { return sum_to(x, {}); }, "a.sum_to_size(())")};
          }},
 };
 

@@ -16,16 +16,17 @@ Tensor spread(const Shape& shape, Interval interval, int seed) {
     return values;
 }
 
-Samples unary_samples(Variable (*f)(const Variable&), Interval domain) {
+Samples unary_samples(Variable (*f)(const Variable&), Interval domain, std::string_view torch) {
     Samples samples;
     int seed = 0;
     for (const Shape& shape : {Shape{}, Shape{3}, Shape{2, 3}, Shape{0, 3}}) {
-        samples.push_back(sample(to_string(shape), spread(shape, domain, ++seed), f));
+        samples.push_back(sample(to_string(shape), spread(shape, domain, ++seed), f, torch));
     }
     return samples;
 }
 
-Samples binary_samples(Variable (*f)(const Variable&, const Variable&), Interval a, Interval b) {
+Samples binary_samples(Variable (*f)(const Variable&, const Variable&), Interval a, Interval b,
+                       std::string_view torch) {
     const std::initializer_list<Shape> shapes = {{}, {3}, {2, 3}, {1, 3}, {2, 1}};
     const std::initializer_list<std::pair<Shape, Shape>> empty = {
         {{0}, {0}}, {{0, 3}, {3}}, {{2, 1}, {2, 0}}, {{0, 1}, {1, 3}}};
@@ -34,7 +35,7 @@ Samples binary_samples(Variable (*f)(const Variable&, const Variable&), Interval
     const auto add = [&](const Shape& left, const Shape& right) {
         seed += 2;
         samples.push_back(sample(to_string(left) + " with " + to_string(right),
-                                 spread(left, a, seed), spread(right, b, seed + 1), f));
+                                 spread(left, a, seed), spread(right, b, seed + 1), f, torch));
     };
     for (const Shape& left : shapes) {
         for (const Shape& right : shapes) add(left, right);

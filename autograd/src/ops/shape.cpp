@@ -15,104 +15,147 @@ using detail::spread;
 namespace {
 
 template <class F>
-OpSample moved(std::string_view label, const Shape& shape, F f) {
-    return detail::sample(label, spread(shape, {-2, 2}, 1), f);
+OpSample moved(std::string_view label, const Shape& shape, F f, std::string_view torch) {
+    return detail::sample(label, spread(shape, {-2, 2}, 1), f, torch);
 }
 
 constexpr OpRow rows[] = {
     {.name = "reshape",
      .forward = "y = x in another shape, row by row",
      .backward = "gx = gy in the shape of x",
+     .torch = "torch.reshape",
      .samples =
          [] {
-             return Samples{moved("(2, 3) to (3, 2)", {2, 3},
-                                  [](const Variable& x) {
-                                      return reshape(x, {3, 2});
-                                  }),
-                            moved("(2, 3) to (-1,)", {2, 3},
-                                  [](const Variable& x) { return reshape(x, {-1}); }),
-                            moved("() to (1, 1)", {},
-                                  [](const Variable& x) {
-                                      return reshape(x, {1, 1});
-                                  }),
-                            moved("(0, 3) to (3, 0)", {0, 3}, [](const Variable& x) {
-                                return reshape(x, {3, 0});
-                            })};
+             return Samples{
+                 moved(
+                     "(2, 3) to (3, 2)", {2, 3},
+                     [](const Variable& x) {
+                         return reshape(x, {3, 2});
+                     },
+                     "a.reshape(3, 2)"),
+                 moved(
+                     "(2, 3) to (-1,)", {2, 3}, [](const Variable& x) { return reshape(x, {-1}); },
+                     "a.reshape(-1)"),
+                 moved(
+                     "() to (1, 1)", {},
+                     [](const Variable& x) {
+                         return reshape(x, {1, 1});
+                     },
+                     "a.reshape(1, 1)"),
+                 moved(
+                     "(0, 3) to (3, 0)", {0, 3},
+                     [](const Variable& x) {
+                         return reshape(x, {3, 0});
+                     },
+                     "a.reshape(3, 0)")};
          }},
     {.name = "permute",
      .forward = "axis i of y is axis axes[i] of x",
      .backward = "gx = gy with the axes put back",
+     .torch = "torch.permute",
      .samples =
          [] {
-             return Samples{moved("(2, 3, 4) by (2, 0, 1)", {2, 3, 4},
-                                  [](const Variable& x) {
-                                      return permute(x, {2, 0, 1});
-                                  }),
-                            moved("(2, 0, 4) by (1, 2, 0)", {2, 0, 4}, [](const Variable& x) {
-                                return permute(x, {1, 2, 0});
-                            })};
+             return Samples{moved(
+                                "(2, 3, 4) by (2, 0, 1)", {2, 3, 4},
+                                [](const Variable& x) {
+                                    return permute(x, {2, 0, 1});
+                                },
+                                "a.permute(2, 0, 1)"),
+                            moved(
+                                "(2, 0, 4) by (1, 2, 0)", {2, 0, 4},
+                                [](const Variable& x) {
+                                    return permute(x, {1, 2, 0});
+                                },
+                                "a.permute(1, 2, 0)")};
          }},
     {.name = "transpose",
      .forward = "y = x with two axes exchanged",
      .backward = "gx = gy with the same axes exchanged",
+     .torch = "torch.transpose",
      .samples =
          [] {
-             return Samples{moved("(2, 3)", {2, 3}, [](const Variable& x) { return transpose(x); }),
-                            moved("(2, 3, 4), axes 0 and 2", {2, 3, 4},
-                                  [](const Variable& x) { return transpose(x, 0, 2); })};
+             return Samples{
+                 moved(
+                     "(2, 3)", {2, 3}, [](const Variable& x) { return transpose(x); }, "a.mT"),
+                 moved(
+                     "(2, 3, 4), axes 0 and 2", {2, 3, 4},
+                     [](const Variable& x) { return transpose(x, 0, 2); }, "a.transpose(0, 2)")};
          }},
     {.name = "slice",
      .forward = "y = x[start:stop:step] along an axis",
      .backward = "gx = zeros with gy where y was read",
+     .torch = "x[start:stop:step]",
      .samples =
          [] {
              return Samples{
-                 moved("rows 1: of (3, 4)", {3, 4},
-                       [](const Variable& x) { return slice(x, 0, {.start = 1}); }),
-                 moved("columns ::-2 of (3, 5)", {3, 5},
-                       [](const Variable& x) { return slice(x, -1, {.step = -2}); }),
-                 moved("middle 1:-1 of (2, 4, 3)", {2, 4, 3},
-                       [](const Variable& x) { return slice(x, 1, {.start = 1, .stop = -1}); }),
-                 moved("nothing of (3, 4)", {3, 4},
-                       [](const Variable& x) { return slice(x, 0, {.start = 2, .stop = 2}); })};
+                 moved(
+                     "rows 1: of (3, 4)", {3, 4},
+                     [](const Variable& x) { return slice(x, 0, {.start = 1}); }, "a[1:]"),
+                 moved(
+                     "columns ::-2 of (3, 5)", {3, 5},
+                     [](const Variable& x) { return slice(x, -1, {.step = -2}); },
+                     "a[:, [4, 2, 0]]"),
+                 moved(
+                     "middle 1:-1 of (2, 4, 3)", {2, 4, 3},
+                     [](const Variable& x) { return slice(x, 1, {.start = 1, .stop = -1}); },
+                     "a[:, 1:-1]"),
+                 moved(
+                     "nothing of (3, 4)", {3, 4},
+                     [](const Variable& x) { return slice(x, 0, {.start = 2, .stop = 2}); },
+                     "a[2:2]")};
          }},
     {.name = "slice_scatter",
      .forward = "y = zeros with x where the slice would read",
      .backward = "gx = the slice of gy",
+     .torch = "torch.slice_scatter",
      .samples =
          [] {
-             return Samples{moved("into columns ::2 of (3, 5)", {3, 3}, [](const Variable& x) {
-                 return slice_scatter(x, {3, 5}, 1, {.step = 2});
-             })};
+             return Samples{moved(
+                 "into columns ::2 of (3, 5)", {3, 3},
+                 [](const Variable& x) {
+                     return slice_scatter(x, {3, 5}, 1, {.step = 2});
+                 },
+                 "torch.zeros(3, 5, dtype=a.dtype).index_add(1, torch.tensor([0, 2, 4]), a)")};
          }},
     {.name = "concat",
      .forward = "y = the inputs one after the other along an axis",
      .backward = "gradient of each input = its part of gy",
+     .torch = "torch.cat",
      .samples =
          [] {
-             return Samples{detail::sample("(2, 3) and (2, 4) along 1", spread({2, 3}, {-2, 2}, 1),
-                                           spread({2, 4}, {-2, 2}, 2),
-                                           [](const Variable& a, const Variable& b) {
-                                               return concat({a, b}, 1);
-                                           }),
-                            detail::sample("(1, 3), (0, 3), (1, 3) along 0",
-                                           spread({1, 3}, {-2, 2}, 3), spread({0, 3}, {-2, 2}, 4),
-                                           [](const Variable& a, const Variable& b) {
-                                               return concat({a, b, a}, 0);
-                                           })};
+             return Samples{detail::sample(
+                                "(2, 3) and (2, 4) along 1", spread({2, 3}, {-2, 2}, 1),
+                                spread({2, 4}, {-2, 2}, 2),
+                                [](const Variable& a, const Variable& b) {
+                                    return concat({a, b}, 1);
+                                },
+                                "torch.cat([a, b], 1)"),
+                            detail::sample(
+                                "(1, 3), (0, 3), (1, 3) along 0", spread({1, 3}, {-2, 2}, 3),
+                                spread({0, 3}, {-2, 2}, 4),
+                                [](const Variable& a, const Variable& b) {
+                                    return concat({a, b, a}, 0);
+                                },
+                                "torch.cat([a, b, a], 0)")};
          }},
     {.name = "broadcast_to",
      .forward = "y = x repeated to a shape",
      .backward = "gx = sum_to(gy, shape of x)",
+     .torch = "torch.broadcast_to",
      .samples =
          [] {
-             return Samples{moved("(2, 1) to (4, 2, 3)", {2, 1},
-                                  [](const Variable& x) {
-                                      return broadcast_to(x, {4, 2, 3});
-                                  }),
-                            moved("() to (2, 3)", {}, [](const Variable& x) {
-                                return broadcast_to(x, {2, 3});
-                            })};
+             return Samples{moved(
+                                "(2, 1) to (4, 2, 3)", {2, 1},
+                                [](const Variable& x) {
+                                    return broadcast_to(x, {4, 2, 3});
+                                },
+                                "a.expand(4, 2, 3)"),
+                            moved(
+                                "() to (2, 3)", {},
+                                [](const Variable& x) {
+                                    return broadcast_to(x, {2, 3});
+                                },
+                                "a.expand(2, 3)")};
          }},
 };
 

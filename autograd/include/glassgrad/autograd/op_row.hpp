@@ -20,6 +20,9 @@ struct OpSample {
     std::string label;
     std::vector<Tensor> inputs;
     std::function<Variable(std::span<const Variable>)> apply;
+    /// The same call in Python, for the comparison with PyTorch: `F.softmax(a, 1)`, where a, b, c,
+    /// d are the inputs (`inputs` all of them), F is torch.nn.functional and np is NumPy.
+    std::string torch = {};
 };
 
 struct OpRow {
@@ -27,9 +30,17 @@ struct OpRow {
     std::string_view forward;     ///< `y = a b`
     std::string_view backward;    ///< `ga = gy bᵀ; gb = aᵀ gy`; empty: no derivative
     std::string_view holds = {};  ///< what is true of every result: `sum(y, axis) = 1; y >= 0`
+    /// Where the function is defined, and what it gives where the field disagrees: `x > 0; -inf at
+    /// 0, NaN below`. Empty: any number.
+    std::string_view domain = {};
     /// Names of the inputs, `condition a b`; where empty, they are read from the gradients named in
     /// `backward`.
     std::string_view inputs = {};
+    std::string_view torch = {};  ///< PyTorch's name for it: `torch.nn.functional.gelu`
+    /// For a function that is made of other ops: all names that it records.
+    std::string_view records = {};
+    /// Largest error in f32, in units in the last place of the largest element of the result.
+    double f32_ulp = 4;
     std::vector<OpSample> (*samples)() = nullptr;
 };
 

@@ -13,12 +13,13 @@ using detail::spread;
 namespace {
 
 template <Variable (*F)(const Variable&, std::int64_t)>
-Samples over_axes() {
+Samples over_axes(std::string_view torch_name) {
     Samples samples;
     const auto add = [&](const Shape& shape, std::int64_t axis, int seed) {
-        samples.push_back(detail::sample(to_string(shape) + " along " + std::to_string(axis),
-                                         spread(shape, {-2, 2}, seed),
-                                         [axis](const Variable& x) { return F(x, axis); }));
+        samples.push_back(detail::sample(
+            to_string(shape) + " along " + std::to_string(axis), spread(shape, {-2, 2}, seed),
+            [axis](const Variable& x) { return F(x, axis); },
+            std::string(torch_name) + "(a, " + std::to_string(axis) + ")"));
     };
     add({4}, -1, 1);
     add({2, 3}, 1, 2);
@@ -33,17 +34,19 @@ constexpr OpRow rows[] = {
      .forward = "y[i] = exp(x[i] - max(x)) / sum_k exp(x[k] - max(x)); 0 if every x is -inf",
      .backward = "gx = y (gy - sum_k gy[k] y[k])",
      .holds = "sum(y, axis) = 1; y >= 0",
-     .samples = over_axes<softmax>},
+     .torch = "torch.softmax",
+     .samples = [] { return over_axes<softmax>("torch.softmax"); }},
     {.name = "log_softmax",
      .forward = "y[i] = x[i] - max(x) - log sum_k exp(x[k] - max(x))",
      .backward = "gx = gy - exp(y) sum_k gy[k]",
      .holds = "sum(exp(y), axis) = 1; y <= 0",
-     .samples = over_axes<log_softmax>},
+     .torch = "torch.log_softmax",
+     .samples = [] { return over_axes<log_softmax>("torch.log_softmax"); }},
 };
 
 }  // namespace
 
-std::span<const OpRow> detail::softmax_rows() { return rows; }
+std::span<const OpRow> detail::normalize_rows() { return rows; }
 
 Variable softmax_vjp(const Variable& y, const Variable& gy, std::int64_t axis) {
     if (!grad_enabled()) return Variable(softmax_vjp(y.value(), gy.value(), axis));

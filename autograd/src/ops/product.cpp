@@ -22,7 +22,9 @@ Samples matmul_samples() {
         const Tensor right = spread(b, {-2, 2}, ++seed);
         samples.push_back(detail::sample(
             label, left, right,
-            [options](const Variable& x, const Variable& y) { return matmul(x, y, options); }));
+            [options](const Variable& x, const Variable& y) { return matmul(x, y, options); },
+            std::string("torch.matmul(") + (options.transpose_a ? "a.mT" : "a") + ", " +
+                (options.transpose_b ? "b.mT)" : "b)")));
     };
     add({2, 3}, {3, 4});
     add({3, 2}, {3, 4}, {.transpose_a = true});
@@ -48,6 +50,8 @@ constexpr OpRow rows[] = {
     {.name = "matmul",
      .forward = "y[..., i, j] = sum_k a[..., i, k] b[..., k, j]",
      .backward = "ga = gy bᵀ; gb = aᵀ gy",
+     .torch = "torch.matmul",
+     .records = "matmul reshape",
      .samples = matmul_samples},
 };
 
@@ -63,7 +67,7 @@ V flat_product(const V& a, const V& gy, bool swap) {
 
 }  // namespace
 
-std::span<const OpRow> detail::matmul_rows() { return rows; }
+std::span<const OpRow> detail::product_rows() { return rows; }
 
 Variable matmul(const Variable& a, const Variable& b, const MatmulOptions& options) {
     const bool ta = options.transpose_a;

@@ -1,0 +1,6 @@
+#pragma once
+// Losses.
+
+#include <glassgrad/tensor/tensor.hpp>
+
+namespace glassgrad {}  // namespace glassgrad
