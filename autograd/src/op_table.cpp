@@ -7,7 +7,8 @@ namespace glassgrad {
 std::vector<const OpRow*> op_table() {
     std::vector<const OpRow*> table;
     for (const std::span<const OpRow> family :
-         {detail::arithmetic_rows(), detail::elementwise_rows(), detail::product_rows(),
+         {detail::arithmetic_rows(), detail::attention_rows(), detail::elementwise_rows(),
+          detail::layer_norm_rows(), detail::cross_entropy_rows(), detail::product_rows(),
           detail::reduce_rows(), detail::shape_rows(), detail::normalize_rows()}) {
         for (const OpRow& row : family) table.push_back(&row);
     }

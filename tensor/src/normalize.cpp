@@ -99,23 +99,28 @@ Tensor log_softmax(const Tensor& x, std::int64_t axis) {
     });
 }
 
-Tensor softmax_vjp(const Tensor& y, const Tensor& gy, std::int64_t axis) {
-    detail::require_defined("softmax_vjp", y);
-    detail::require_defined("softmax_vjp", gy);
+namespace {
+
+/// f(out, y, gy, length) for each row along `axis` of a result y and its gradient gy.
+template <class F>
+Tensor pull_rows(std::string_view op, const Tensor& y, const Tensor& gy, std::int64_t axis,
+                 const F& f) {
+    detail::require_defined(op, y);
+    detail::require_defined(op, gy);
     if (y.dtype() != gy.dtype()) {
-        fail<TypeError>("softmax_vjp: result {} and gradient {} have different types", y.dtype(),
+        fail<TypeError>("{}: result {} and gradient {} have different types", op, y.dtype(),
                         gy.dtype());
     }
     if (y.shape() != gy.shape()) {
-        fail<ShapeError>("softmax_vjp: result {} {} and gradient {} {} differ", y.dtype(),
-                         y.shape(), gy.dtype(), gy.shape());
+        fail<ShapeError>("{}: result {} {} and gradient {} {} differ", op, y.dtype(), y.shape(),
+                         gy.dtype(), gy.shape());
     }
     const bool scalar = y.rank() == 0 && (axis == 0 || axis == -1);
-    if (!scalar && normalize_axis("softmax_vjp", axis, y.shape()) != y.rank() - 1) {
-        return transpose(softmax_vjp(transpose(y, axis, -1), transpose(gy, axis, -1), -1), axis,
-                         -1);
+    if (!scalar && normalize_axis(op, axis, y.shape()) != y.rank() - 1) {
+        return transpose(pull_rows(op, transpose(y, axis, -1), transpose(gy, axis, -1), -1, f),
+                         axis, -1);
     }
-    return with_float("softmax_vjp", y.dtype(), [&](auto type) {
+    return with_float(op, y.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         const T* py = y.data<T>();
         const T* pg = gy.data<T>();
@@ -123,13 +128,39 @@ Tensor softmax_vjp(const Tensor& y, const Tensor& gy, std::int64_t axis) {
         T* out = result.mutable_data<T>();
         const std::int64_t length = y.rank() == 0 ? 1 : y.shape().back();
         const std::int64_t count = length == 0 ? 0 : y.numel() / length;
-        for_rows<T>(count, length, [&](std::int64_t at) {
-            T dot{0};
-            for (std::int64_t i = at; i < at + length; ++i) dot += py[i] * pg[i];
-            for (std::int64_t i = at; i < at + length; ++i) out[i] = py[i] * (pg[i] - dot);
-        });
+        for_rows<T>(count, length, [&](std::int64_t at) { f(out + at, py + at, pg + at, length); });
         return result;
     });
+}
+
+}  // namespace
+
+Tensor softmax_vjp(const Tensor& y, const Tensor& gy, std::int64_t axis) {
+    return pull_rows("softmax_vjp", y, gy, axis,
+                     [](auto* out, const auto* py, const auto* pg, std::int64_t n) {
+                         using T = std::remove_reference_t<decltype(*out)>;
+                         // Not 0 times gy: what a mask hides may be infinite or NaN.
+                         T dot{0};
+                         for (std::int64_t i = 0; i < n; ++i)
+                             dot += py[i] == 0 ? T{0} : py[i] * pg[i];
+                         for (std::int64_t i = 0; i < n; ++i)
+                             out[i] = py[i] == 0 ? T{0} : py[i] * (pg[i] - dot);
+                     });
+}
+
+Tensor log_softmax_vjp(const Tensor& y, const Tensor& gy, std::int64_t axis) {
+    return pull_rows("log_softmax_vjp", y, gy, axis,
+                     [](auto* out, const auto* py, const auto* pg, std::int64_t n) {
+                         using T = std::remove_reference_t<decltype(*out)>;
+                         if (largest(py, n) == -std::numeric_limits<T>::infinity()) {
+                             std::fill_n(out, n, T{0});
+                             return;
+                         }
+                         T total{0};
+                         for (std::int64_t i = 0; i < n; ++i) total += pg[i];
+                         for (std::int64_t i = 0; i < n; ++i)
+                             out[i] = pg[i] - std::exp(py[i]) * total;
+                     });
 }
 
 }  // namespace glassgrad

@@ -17,7 +17,11 @@ namespace glassgrad::detail {
 
 // Each file's table.
 std::span<const OpRow> arithmetic_rows();
+std::span<const OpRow> attention_rows();
+std::span<const OpRow> cross_entropy_rows();
 std::span<const OpRow> elementwise_rows();
+std::span<const OpRow> layer_norm_rows();
+std::span<const OpRow> loss_rows();
 std::span<const OpRow> product_rows();
 std::span<const OpRow> reduce_rows();
 std::span<const OpRow> shape_rows();

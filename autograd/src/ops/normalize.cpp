@@ -1,11 +1,15 @@
 // Softmax, its logarithm, and the fused derivative that the usual backward pass runs.
 
 #include <glassgrad/autograd/ops.hpp>
+#include <glassgrad/tensor/detail/composed.hpp>
 
 #include "family.hpp"
 
+#include <limits>
+
 namespace glassgrad {
 
+using detail::any;
 using detail::find;
 using detail::Samples;
 using detail::spread;
@@ -34,12 +38,14 @@ constexpr OpRow rows[] = {
      .forward = "y[i] = exp(x[i] - max(x)) / sum_k exp(x[k] - max(x)); 0 if every x is -inf",
      .backward = "gx = y (gy - sum_k gy[k] y[k])",
      .holds = "sum(y, axis) = 1; y >= 0",
+     .domain = "a row of -inf gives zeros and takes zero gradient; a row with +inf is NaN",
      .torch = "torch.softmax",
      .samples = [] { return over_axes<softmax>("torch.softmax"); }},
     {.name = "log_softmax",
      .forward = "y[i] = x[i] - max(x) - log sum_k exp(x[k] - max(x))",
      .backward = "gx = gy - exp(y) sum_k gy[k]",
      .holds = "sum(exp(y), axis) = 1; y <= 0",
+     .domain = "a row of -inf gives -inf and takes zero gradient; a row with +inf is NaN",
      .torch = "torch.log_softmax",
      .samples = [] { return over_axes<log_softmax>("torch.log_softmax"); }},
 };
@@ -50,7 +56,20 @@ std::span<const OpRow> detail::normalize_rows() { return rows; }
 
 Variable softmax_vjp(const Variable& y, const Variable& gy, std::int64_t axis) {
     if (!grad_enabled()) return Variable(softmax_vjp(y.value(), gy.value(), axis));
-    return y * (gy - sum(gy * y, {.axes = {axis}, .keepdims = true}));
+    const Tensor zero = zeros({}, y.dtype());
+    const Tensor hidden = equal(y.value(), zero);
+    const Variable g = any(hidden) ? where(hidden, zero, gy) : gy;
+    return y * (g - sum(g * y, {.axes = {axis}, .keepdims = true}));
+}
+
+Variable log_softmax_vjp(const Variable& y, const Variable& gy, std::int64_t axis) {
+    if (!grad_enabled()) return Variable(log_softmax_vjp(y.value(), gy.value(), axis));
+    const double infinity = std::numeric_limits<double>::infinity();
+    const Variable gx = gy - exp(y) * sum(gy, {.axes = {axis}, .keepdims = true});
+    if (y.numel() == 0) return gx;
+    const Tensor dead =
+        equal(max(y.value(), {.axes = {axis}, .keepdims = true}), full({}, -infinity, y.dtype()));
+    return any(dead) ? where(dead, zeros({}, y.dtype()), gx) : gx;
 }
 
 Variable softmax(const Variable& x, std::int64_t axis) {
@@ -70,10 +89,7 @@ Variable log_softmax(const Variable& x, std::int64_t axis) {
             return Attributes{{"axis", axis}};
         },
         edge(
-            x,
-            [axis](const auto& gy, const auto& y) {
-                return gy - exp(y) * sum(gy, {.axes = {axis}, .keepdims = true});
-            },
+            x, [axis](const auto& gy, const auto& y) { return log_softmax_vjp(y, gy, axis); },
             result));
 }
 

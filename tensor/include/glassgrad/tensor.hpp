@@ -1,6 +1,7 @@
 #pragma once
 // All of tensor/ but the bridge to xtensor, which is <glassgrad/tensor/xtensor.hpp>.
 
+#include <glassgrad/tensor/counter_rng.hpp>
 #include <glassgrad/tensor/dtype.hpp>
 #include <glassgrad/tensor/error.hpp>
 #include <glassgrad/tensor/memory.hpp>

@@ -1,7 +1,34 @@
 #pragma once
-// Attention and dropout.
+// Attention, the products it is made of, and dropout. What a mask hides leaks nowhere: see
+// <glassgrad/tensor/ops/attention.hpp>.
 
 #include <glassgrad/autograd/variable.hpp>
 #include <glassgrad/tensor/ops/attention.hpp>
 
-namespace glassgrad {}  // namespace glassgrad
+namespace glassgrad {
+
+/// y = q kᵀ. Derivative: gq = weighted_sum(gy, k), gk = weighted_sum(gyᵀ, q).
+Variable attention_scores(const Variable& q, const Variable& k);
+/// y = weights values, in which a weight of exactly 0 takes nothing from its value, even infinity
+/// or NaN. Derivative: gweights = gy valuesᵀ, gvalues = weighted_sum(weightsᵀ, gy).
+Variable weighted_sum(const Variable& weights, const Variable& values,
+                      const WeightedSumOptions& options = {});
+
+/// y = x / (1 - p) with probability 1 - p, else 0. Derivative: gx = gy / (1 - p) where x was kept,
+/// exactly 0 elsewhere.
+Variable dropout(const Variable& x, CounterRng& rng, const DropoutOptions& options = {});
+
+using AttentionOpOptions = AttentionOptionsOf<Variable>;
+using AttentionSteps = AttentionStepsOf<Variable>;
+
+/// softmax(q kᵀ scale + mask) v, made of ops that are recorded one by one: attention_scores, scale,
+/// add, where, softmax, dropout and weighted_sum, or matmul where nothing is hidden. An additive
+/// mask gets its gradient.
+Variable scaled_dot_product_attention(const Variable& q, const Variable& k, const Variable& v,
+                                      const AttentionOpOptions& options = {});
+/// The same with all steps, the weights among them.
+AttentionSteps scaled_dot_product_attention_steps(const Variable& q, const Variable& k,
+                                                  const Variable& v,
+                                                  const AttentionOpOptions& options = {});
+
+}  // namespace glassgrad

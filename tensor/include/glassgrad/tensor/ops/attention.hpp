@@ -1,6 +1,73 @@
 #pragma once
-// Attention and dropout.
+// Attention, the products it is made of, and dropout.
+//
+// What a mask hides leaks nowhere, whatever it is: the products here take nothing from a value
+// whose weight is exactly 0, where 0 times infinity would be NaN, and softmax's derivative does
+// the same. The results are those of `matmul` to the bit when all values are finite.
 
+#include <glassgrad/tensor/counter_rng.hpp>
 #include <glassgrad/tensor/tensor.hpp>
 
-namespace glassgrad {}  // namespace glassgrad
+#include <optional>
+
+namespace glassgrad {
+
+/// q kᵀ: q (..., query, d) and k (..., key, d) give (..., query, key); leading axes broadcast.
+Tensor attention_scores(const Tensor& q, const Tensor& k);
+
+struct WeightedSumOptions {
+    bool transpose_weights = false;  ///< take weights as (..., key, query)
+};
+/// sum_j weights[..., i, j] values[..., j, d]: the product of weights (..., query, key) and values
+/// (..., key, d), in which a weight of exactly 0 takes nothing from its value, even infinity or
+/// NaN.
+Tensor weighted_sum(const Tensor& weights, const Tensor& values,
+                    const WeightedSumOptions& options = {});
+
+struct DropoutOptions {
+    double p = 0.5;  ///< probability that an element is dropped
+};
+/// x with elements set to 0 with probability p and the others divided by 1 - p. Draws one number an
+/// element from `rng` (none for p = 0): the same mask for any number of threads and for any type.
+/// Throws ValueError unless 0 <= p <= 1. Source: Srivastava et al. 2014.
+Tensor dropout(const Tensor& x, CounterRng& rng, const DropoutOptions& options = {});
+
+template <class V>
+struct AttentionOptionsOf {
+    /// What scores are multiplied by; 1/√d if not given.
+    std::optional<double> scale = {};
+    /// Broadcasts to (..., query, key). boolean: true where a query may look. Floating: added to
+    /// the scaled scores; -inf hides, and takes no gradient.
+    V mask = {};
+    /// Query i sees the keys up to i + (keys - queries): aligned at the lower right.
+    bool causal = false;
+    /// Probability that a weight is dropped; needs `rng`.
+    double dropout_p = 0;
+    CounterRng* rng = nullptr;
+};
+
+/// All that attention computes on the way.
+template <class V>
+struct AttentionStepsOf {
+    V scores;   ///< q kᵀ            (..., heads, query, key)
+    V scaled;   ///< scores scale
+    V masked;   ///< -inf where a query may not look; undefined without a mask
+    V weights;  ///< softmax over the keys; a query that may look nowhere has zeros
+    V dropped;  ///< weights after dropout; undefined without
+    V output;   ///< weights v       (..., heads, query, d_v)
+};
+
+using SdpaOptions = AttentionOptionsOf<Tensor>;
+using SdpaSteps = AttentionStepsOf<Tensor>;
+
+/// softmax(q kᵀ scale + mask) v, for q (..., heads, query, d), k (..., heads, key, d) and
+/// v (..., heads, key, d_v). With fewer heads in k and v than in q (which must be a multiple), each
+/// of them serves a group of q's heads that lie together. A query that sees no key gives zeros and
+/// takes zero gradients. Source: Vaswani et al. 2017, equation 1.
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                    const SdpaOptions& options = {});
+/// The same with all steps, the weights among them.
+SdpaSteps scaled_dot_product_attention_steps(const Tensor& q, const Tensor& k, const Tensor& v,
+                                             const SdpaOptions& options = {});
+
+}  // namespace glassgrad

@@ -1,0 +1,89 @@
+#pragma once
+// Scaled dot-product attention, written once for tensors and for values that record what is done
+// to them (V, as in composed.hpp).
+
+#include <glassgrad/tensor/detail/composed.hpp>
+#include <glassgrad/tensor/ops/attention.hpp>
+
+namespace glassgrad::detail {
+
+/// boolean: which elements of x dropout keeps; undefined, and nothing drawn, for p = 0. Throws
+/// TypeError or ValueError.
+Tensor draw_kept(const Tensor& x, CounterRng& rng, double p);
+/// What is kept is multiplied by this.
+inline double kept_factor(double p) { return p == 1 ? 0 : 1 / (1 - p); }
+Tensor drop(const Tensor& x, const Tensor& kept, double p);
+
+/// How heads meet: `group` heads of q share one of k and v.
+struct HeadGroups {
+    bool grouped = false;
+    std::int64_t group = 1;
+};
+
+/// Throws ShapeError, TypeError or ValueError unless all of it fits together.
+HeadGroups check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                           double dropout_p, const CounterRng* rng);
+/// boolean (query, key): true up to key i + (keys - queries).
+Tensor causal_mask(std::int64_t queries, std::int64_t keys);
+/// boolean: where `mask` (boolean or added) and, with `causal`, the order let a query look.
+Tensor allowed_keys(const Tensor& mask, bool causal, const Shape& scores);
+
+/// (..., heads, rows, columns) as (..., heads / group, group, rows, columns).
+template <class V>
+V split_heads(const V& x, std::int64_t group) {
+    Shape shape = plain(x).shape();
+    const int at = shape.rank() - 3;
+    shape[at] /= group;
+    shape.insert(at + 1, group);
+    return reshape(x, shape);
+}
+template <class V>
+V merge_heads(const V& x) {
+    Shape shape = plain(x).shape();
+    const int at = shape.rank() - 4;
+    shape[at] *= shape[at + 1];
+    shape.erase(at + 1);
+    return reshape(x, shape);
+}
+
+template <class V>
+AttentionStepsOf<V> attend(const V& q, const V& k, const V& v,
+                           const AttentionOptionsOf<V>& options) {
+    const bool has_mask = options.mask.defined();
+    const Tensor mask = has_mask ? plain(options.mask) : Tensor();
+    const HeadGroups heads =
+        check_attention(plain(q), plain(k), plain(v), mask, options.dropout_p, options.rng);
+    const bool hides = has_mask || options.causal;
+    const auto product = [&](const V& a, const V& b) {
+        return hides ? attention_scores(a, b) : matmul(a, b, {.transpose_b = true});
+    };
+    const auto mix = [&](const V& a, const V& b) {
+        return hides ? weighted_sum(a, b) : matmul(a, b);
+    };
+
+    AttentionStepsOf<V> steps;
+    steps.scores = heads.grouped
+                       ? merge_heads(product(split_heads(q, heads.group), split_heads(k, 1)))
+                       : product(q, k);
+    const double width = static_cast<double>(plain(q).shape().back());
+    steps.scaled = scale(steps.scores, options.scale ? *options.scale : 1 / std::sqrt(width));
+    const DType dtype = plain(q).dtype();
+    if (hides) {
+        const bool added = has_mask && mask.dtype() != boolean;
+        const V shifted = added ? steps.scaled + options.mask : steps.scaled;
+        const Tensor allowed = allowed_keys(mask, options.causal, plain(steps.scaled).shape());
+        steps.masked =
+            where(V(allowed), shifted, V(number(-std::numeric_limits<double>::infinity(), dtype)));
+    }
+    steps.weights = softmax(hides ? steps.masked : steps.scaled, -1);
+    V weights = steps.weights;
+    if (options.dropout_p > 0) {
+        weights = steps.dropped = dropout(weights, *options.rng, {.p = options.dropout_p});
+    }
+    steps.output = heads.grouped
+                       ? merge_heads(mix(split_heads(weights, heads.group), split_heads(v, 1)))
+                       : mix(weights, v);
+    return steps;
+}
+
+}  // namespace glassgrad::detail

@@ -1,0 +1,204 @@
+// Attention's products, its checks and dropout.
+
+#include <glassgrad/tensor/detail/attend.hpp>
+#include <glassgrad/tensor/ops.hpp>
+
+#include "dispatch.hpp"
+#include "fail.hpp"
+
+#include <cmath>
+#include <string>
+
+namespace glassgrad {
+
+using detail::fail;
+using detail::hint;
+using detail::with_float;
+
+namespace {
+
+/// No infinity and no NaN: 0 times each is 0. In lanes, so that the compiler uses wide registers.
+template <class T>
+bool all_finite(const T* x, std::int64_t n) {
+    T lanes[16] = {};
+    std::int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        for (int k = 0; k < 16; ++k) lanes[k] += x[i + k] * T{0};
+    }
+    for (; i < n; ++i) lanes[0] += x[i] * T{0};
+    T total{0};
+    for (const T lane : lanes) total += lane;
+    return total == 0;
+}
+
+Shape with_batch(const Shape& product, const Tensor& x) {
+    Shape shape = product;
+    const int rank = shape.rank();
+    shape[rank - 2] = x.shape()[x.rank() - 2];
+    shape[rank - 1] = x.shape().back();
+    return shape;
+}
+
+/// Adds to y what the values that are infinite or NaN give to those who look at them.
+template <class T>
+void add_unbounded(Tensor& y, const Tensor& weights, const Tensor& values, bool transposed) {
+    const Tensor w = broadcast_to(weights, with_batch(y.shape(), weights));
+    const Tensor v = broadcast_to(values, with_batch(y.shape(), values));
+    const std::int64_t queries = y.shape()[y.rank() - 2];
+    const std::int64_t width = y.shape().back();
+    const std::int64_t keys = v.shape()[v.rank() - 2];
+    const T* pw = w.data<T>();
+    const T* pv = v.data<T>();
+    T* out = y.mutable_data<T>();
+    const std::int64_t count = v.numel() / (keys * width);
+    for (std::int64_t b = 0; b < count; ++b, pw += queries * keys, out += queries * width) {
+        for (std::int64_t j = 0; j < keys; ++j) {
+            for (std::int64_t d = 0; d < width; ++d) {
+                const T value = *pv++;
+                if (std::isfinite(value)) continue;
+                for (std::int64_t i = 0; i < queries; ++i) {
+                    const T weight = pw[transposed ? j * queries + i : i * keys + j];
+                    if (weight != 0) out[i * width + d] += weight * value;
+                }
+            }
+        }
+    }
+}
+
+void check_pair(std::string_view op, const Tensor& a, const Tensor& b) {
+    detail::require_defined(op, a);
+    detail::require_defined(op, b);
+    if (a.dtype() != b.dtype()) {
+        fail<TypeError>(hint("convert one with astype"), "{}: {} {} and {} {} have different types",
+                        op, a.dtype(), a.shape(), b.dtype(), b.shape());
+    }
+    with_float(op, a.dtype(), [](auto) {});
+    if (a.rank() < 2 || b.rank() < 2) {
+        fail<ShapeError>("{}: needs matrices, got {} and {}", op, a.shape(), b.shape());
+    }
+}
+
+}  // namespace
+
+Tensor attention_scores(const Tensor& q, const Tensor& k) {
+    check_pair("attention_scores", q, k);
+    return matmul(q, k, {.transpose_b = true});
+}
+
+Tensor weighted_sum(const Tensor& weights, const Tensor& values,
+                    const WeightedSumOptions& options) {
+    check_pair("weighted_sum", weights, values);
+    const MatmulOptions product{.transpose_a = options.transpose_weights};
+    return with_float("weighted_sum", values.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        const T* in = values.data<T>();
+        if (all_finite(in, values.numel())) return matmul(weights, values, product);
+        Tensor bounded = Tensor::empty(values.shape(), values.dtype());
+        T* out = bounded.mutable_data<T>();
+        for (std::int64_t i = 0; i < values.numel(); ++i) out[i] = std::isfinite(in[i]) ? in[i] : 0;
+        Tensor y = matmul(weights, bounded, product);
+        if (y.numel() > 0) add_unbounded<T>(y, weights, values, options.transpose_weights);
+        return y;
+    });
+}
+
+Tensor detail::draw_kept(const Tensor& x, CounterRng& rng, double p) {
+    require_defined("dropout", x);
+    with_float("dropout", x.dtype(), [](auto) {});
+    if (!(p >= 0 && p <= 1)) fail<ValueError>("dropout: probability {} is outside 0 to 1", p);
+    return p == 0 ? Tensor() : rng.bernoulli(1 - p, x.shape());
+}
+
+Tensor detail::drop(const Tensor& x, const Tensor& kept, double p) {
+    return where(kept, scale(x, kept_factor(p)), zeros({}, x.dtype()));
+}
+
+Tensor dropout(const Tensor& x, CounterRng& rng, const DropoutOptions& options) {
+    const Tensor kept = detail::draw_kept(x, rng, options.p);
+    return kept.defined() ? detail::drop(x, kept, options.p) : x;
+}
+
+detail::HeadGroups detail::check_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                           const Tensor& mask, double dropout_p,
+                                           const CounterRng* rng) {
+    constexpr std::string_view op = "scaled_dot_product_attention";
+    check_pair(op, q, k);
+    check_pair(op, q, v);
+    const auto shapes = [&] {
+        return fmt::format("q {}, k {} and v {}", q.shape(), k.shape(), v.shape());
+    };
+    if (q.shape().back() != k.shape().back()) {
+        fail<ShapeError>("{}: {}: q and k have the widths {} and {}", op, shapes(),
+                         q.shape().back(), k.shape().back());
+    }
+    const std::int64_t keys = k.shape()[k.rank() - 2];
+    if (keys != v.shape()[v.rank() - 2]) {
+        fail<ShapeError>("{}: {}: {} keys but {} values", op, shapes(), keys,
+                         v.shape()[v.rank() - 2]);
+    }
+    if (!(dropout_p >= 0 && dropout_p <= 1)) {
+        fail<ValueError>("{}: dropout_p {} is outside 0 to 1", op, dropout_p);
+    }
+    if (dropout_p > 0 && !rng) {
+        fail<ValueError>(hint("pass .rng = &rng"), "{}: dropout needs a generator", op);
+    }
+    HeadGroups groups;
+    Shape scores = q.shape();
+    scores[scores.rank() - 1] = keys;
+    if (q.rank() > 2 && k.rank() == q.rank() && v.rank() == q.rank()) {
+        const int at = q.rank() - 3;
+        const std::int64_t own = q.shape()[at];
+        const std::int64_t shared = k.shape()[at];
+        if (v.shape()[at] != shared) {
+            fail<ShapeError>("{}: {}: k has {} heads, v {}", op, shapes(), shared, v.shape()[at]);
+        }
+        if (own != shared && shared > 1) {
+            if (own % shared != 0) {
+                fail<ShapeError>("{}: {}: {} heads of q cannot share {} of k", op, shapes(), own,
+                                 shared);
+            }
+            groups = {true, own / shared};
+        }
+    }
+    if (!mask.defined()) return groups;
+    if (mask.dtype() != boolean && mask.dtype() != q.dtype()) {
+        fail<TypeError>(hint("a mask is boolean (true: may look) or of the type of q, to be added"),
+                        "{}: the mask is {}, q is {}", op, mask.dtype(), q.dtype());
+    }
+    if (broadcast_shapes(op, mask.shape(), scores) != scores) {
+        fail<ShapeError>("{}: mask {} does not broadcast to the scores {}", op, mask.shape(),
+                         scores);
+    }
+    return groups;
+}
+
+Tensor detail::causal_mask(std::int64_t queries, std::int64_t keys) {
+    Tensor mask = Tensor::empty({queries, keys}, boolean);
+    bool* out = mask.mutable_data<bool>();
+    for (std::int64_t i = 0; i < queries; ++i) {
+        for (std::int64_t j = 0; j < keys; ++j) *out++ = j <= i + keys - queries;
+    }
+    return mask;
+}
+
+Tensor detail::allowed_keys(const Tensor& mask, bool causal, const Shape& scores) {
+    Tensor allowed;
+    if (causal) allowed = causal_mask(scores[scores.rank() - 2], scores.back());
+    if (!mask.defined()) return allowed;
+    const Tensor seen =
+        mask.dtype() == boolean
+            ? mask
+            : not_equal(mask, number(-std::numeric_limits<double>::infinity(), mask.dtype()));
+    return causal ? logical_and(allowed, seen) : seen;
+}
+
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                    const SdpaOptions& options) {
+    return detail::attend(q, k, v, options).output;
+}
+SdpaSteps scaled_dot_product_attention_steps(const Tensor& q, const Tensor& k, const Tensor& v,
+                                             const SdpaOptions& options) {
+    return detail::attend(q, k, v, options);
+}
+
+}  // namespace glassgrad

@@ -1,0 +1,328 @@
+// Cross entropy and negative log likelihood of classes, a row at a time, in f64.
+
+#include <glassgrad/tensor/detail/class_weights.hpp>
+#include <glassgrad/tensor/detail/composed.hpp>
+#include <glassgrad/tensor/detail/trailing.hpp>
+#include <glassgrad/tensor/ops.hpp>
+
+#include "dispatch.hpp"
+#include "fail.hpp"
+#include "parallel.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace glassgrad {
+
+using detail::fail;
+using detail::hint;
+using detail::with_float;
+
+namespace {
+
+void check_options(std::string_view op, const Tensor& logits, const CrossEntropyOptions& options) {
+    detail::require_defined(op, logits);
+    with_float(op, logits.dtype(), [](auto) {});
+    if (logits.rank() == 0 || logits.shape().back() == 0) {
+        fail<ShapeError>("{}: logits {} have no classes", op, logits.shape());
+    }
+    if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
+        fail<ValueError>("{}: label_smoothing {} is outside 0 to 1", op, options.label_smoothing);
+    }
+    const Tensor& weight = options.weight;
+    if (!weight.defined()) return;
+    if (!is_floating(weight.dtype())) {
+        fail<TypeError>(hint("convert it with astype(f32)"), "{}: weight must be floating, got {}",
+                        op, weight.dtype());
+    }
+    if (weight.shape() != Shape{logits.shape().back()}) {
+        fail<ShapeError>("{}: weight {} does not fit the {} classes of logits {}", op,
+                         weight.shape(), logits.shape().back(), logits.shape());
+    }
+    const Tensor wide = weight.astype(f64);
+    for (std::int64_t c = 0; c < wide.numel(); ++c) {
+        const double value = wide.values<double>()[static_cast<std::size_t>(c)];
+        if (!(value >= 0)) fail<ValueError>("{}: weight {} of class {} is negative", op, value, c);
+    }
+}
+
+/// `(0, 2)`, for element `at` of `shape`.
+std::string place(std::int64_t at, const Shape& shape) {
+    Shape index = shape;
+    for (int i = shape.rank() - 1; i >= 0; --i) {
+        index[i] = at % shape[i];
+        at /= shape[i];
+    }
+    return to_string(index);
+}
+
+Shape without_last(const Shape& shape) {
+    return Shape(std::span<const std::int64_t>(shape.begin(), shape.end() - 1));
+}
+
+/// How the classes of a row count: by its target, its weights and the smoothing.
+struct Classes {
+    Classes(const Tensor& weight, std::int64_t count, const CrossEntropyOptions& options)
+        : smoothing(options.label_smoothing), ignore(options.ignore_index), size(count) {
+        if (!weight.defined()) return;
+        const Tensor wide = weight.astype(f64);
+        weights.assign(wide.values<double>().begin(), wide.values<double>().end());
+        for (const double each : weights) total += each;
+    }
+    double weight(std::int64_t c) const {
+        return weights.empty() ? 1 : weights[static_cast<std::size_t>(c)];
+    }
+    /// What every class gets, to be multiplied by its weight.
+    double even() const { return smoothing / static_cast<double>(size); }
+    /// What the class of the target gets beside that.
+    double own(std::int64_t target) const { return (1 - smoothing) * weight(target); }
+    double sum_of_weights() const { return weights.empty() ? static_cast<double>(size) : total; }
+
+    std::vector<double> weights;
+    double total = 0;
+    double smoothing;
+    std::int64_t ignore;
+    std::int64_t size;
+};
+
+/// log sum exp of a row and its largest element; -inf both if every element is.
+template <class T>
+double log_sum_exp(const T* x, std::int64_t n, double& top) {
+    top = static_cast<double>(x[0]);
+    for (std::int64_t i = 1; i < n; ++i) {
+        const auto value = static_cast<double>(x[i]);
+        if (value > top || value != value) top = value;
+    }
+    if (top == -std::numeric_limits<double>::infinity()) return top;
+    double total = 0;
+    for (std::int64_t i = 0; i < n; ++i) total += std::exp(static_cast<double>(x[i]) - top);
+    return top + std::log(total);
+}
+
+/// -log_softmax(x)[c], infinite for a class of -inf.
+template <class T>
+double surprise(const T* x, std::int64_t c, double log_sum) {
+    const auto value = static_cast<double>(x[c]);
+    if (value == -std::numeric_limits<double>::infinity()) return -value;
+    return log_sum - value;
+}
+
+template <class F>
+void for_rows(std::int64_t count, std::int64_t length, const F& f) {
+    detail::for_chunks(count, std::max<std::int64_t>(1, detail::parallel_threshold / length),
+                       [&](std::int64_t begin, std::int64_t end) {
+                           for (std::int64_t r = begin; r < end; ++r) f(r);
+                       });
+}
+
+/// Losses of the rows, reduced. `row_loss(row, target)` is called for rows that count.
+template <class T, class F>
+Tensor reduce_losses(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options,
+                     const F& row_loss) {
+    const auto* t = target.data<std::int64_t>();
+    const std::int64_t length = logits.shape().back();
+    Tensor losses = zeros(target.shape(), f64);
+    auto* out = losses.mutable_data<double>();
+    for_rows(target.numel(), length, [&](std::int64_t r) {
+        if (t[r] != options.ignore_index) out[r] = row_loss(r, t[r]);
+    });
+    if (options.reduction == Reduction::none) return losses.astype(dtype_of<T>());
+    const double share = detail::class_share(target, options);
+    if (share == 0) return zeros({}, dtype_of<T>());
+    return (sum(losses) * share).astype(dtype_of<T>());
+}
+
+}  // namespace
+
+void detail::check_classes(std::string_view op, const Tensor& logits, const Tensor& target,
+                           const CrossEntropyOptions& options) {
+    check_options(op, logits, options);
+    const Shape wanted = without_last(logits.shape());
+    if (target.shape() != wanted) {
+        fail<ShapeError>(hint("class numbers have the shape of the logits without the axis of the "
+                              "classes; probabilities, in f32 or f64, their whole shape"),
+                         "{}: targets {} do not fit logits {}, they need {}", op, target.shape(),
+                         logits.shape(), wanted);
+    }
+    const std::int64_t classes = logits.shape().back();
+    const auto* t = target.data<std::int64_t>();
+    for (std::int64_t i = 0; i < target.numel(); ++i) {
+        if ((t[i] >= 0 && t[i] < classes) || t[i] == options.ignore_index) continue;
+        fail<IndexError>(
+            hint("targets that do not count have the ignore_index, {}", options.ignore_index),
+            "{}: target {} at {} is outside 0 to {}, the {} classes of logits {}", op, t[i],
+            place(i, target.shape()), classes - 1, classes, logits.shape());
+    }
+}
+
+void detail::check_probabilities(std::string_view op, const Tensor& logits, const Tensor& target,
+                                 const CrossEntropyOptions& options) {
+    check_options(op, logits, options);
+    if (target.dtype() != logits.dtype()) {
+        fail<TypeError>(hint("class numbers are i64, probabilities of the type of the logits"),
+                        "{}: targets are {}, the logits {}", op, target.dtype(), logits.dtype());
+    }
+    if (target.shape() != logits.shape()) {
+        fail<ShapeError>(hint("class numbers are i64, of the shape of the logits without the axis "
+                              "of the classes"),
+                         "{}: probabilities {} do not fit logits {}", op, target.shape(),
+                         logits.shape());
+    }
+}
+
+Tensor detail::counted_rows(const Tensor& target, const CrossEntropyOptions& options) {
+    Shape shape = target.shape();
+    shape.push_back(1);
+    return not_equal(target, full({}, static_cast<double>(options.ignore_index), i64))
+        .with_shape(shape);
+}
+
+Tensor detail::class_weights(const Shape& logits, DType dtype, const Tensor& target,
+                             const CrossEntropyOptions& options) {
+    return with_float("cross_entropy", dtype, [&](auto type) {
+        using T = typename decltype(type)::type;
+        const std::int64_t length = logits.back();
+        const Classes classes(options.weight, length, options);
+        Tensor result = zeros(logits, dtype);
+        T* out = result.mutable_data<T>();
+        const auto* t = target.data<std::int64_t>();
+        for_rows(target.numel(), length, [&](std::int64_t r) {
+            if (t[r] == classes.ignore) return;
+            T* q = out + r * length;
+            for (std::int64_t c = 0; c < length; ++c) {
+                const double even = classes.even() * classes.weight(c);
+                q[c] = static_cast<T>(c == t[r] ? even + classes.own(c) : even);
+            }
+        });
+        return result;
+    });
+}
+
+double detail::class_share(const Tensor& target, const CrossEntropyOptions& options) {
+    if (options.reduction == Reduction::none || options.reduction == Reduction::sum) return 1;
+    const auto t = target.values<std::int64_t>();
+    if (options.reduction == Reduction::batch_mean) {
+        return share(Reduction::batch_mean, target.numel(),
+                     target.rank() == 0 ? 1 : target.shape()[0]);
+    }
+    const Tensor weight = options.weight.defined() ? options.weight.astype(f64) : Tensor();
+    double total = 0;
+    for (const std::int64_t each : t) {
+        if (each == options.ignore_index) continue;
+        total += weight.defined() ? weight.values<double>()[static_cast<std::size_t>(each)] : 1;
+    }
+    return total == 0 ? 0 : 1 / total;
+}
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& target,
+                     const CrossEntropyOptions& options) {
+    constexpr std::string_view op = "cross_entropy";
+    detail::require_defined(op, logits);
+    detail::require_defined(op, target);
+    if (logits.rank() > 0) {
+        const detail::Trailing axis = detail::trailing(op, logits.shape(), options.axis);
+        if (!axis.already) {
+            const auto moved = [&](const Tensor& x) {
+                return permute(x, detail::list(axis.order));
+            };
+            CrossEntropyOptions last = options;
+            last.axis = -1;
+            return cross_entropy(moved(logits), target.dtype() == i64 ? target : moved(target),
+                                 last);
+        }
+    }
+    if (target.dtype() != i64) {
+        detail::check_probabilities(op, logits, target, options);
+        return detail::cross_entropy_of_probabilities(logits, target, options);
+    }
+    detail::check_classes(op, logits, target, options);
+    return with_float(op, logits.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        const std::int64_t length = logits.shape().back();
+        const Classes classes(options.weight, length, options);
+        const T* x = logits.data<T>();
+        return reduce_losses<T>(logits, target, options, [&](std::int64_t r, std::int64_t t) {
+            const T* row = x + r * length;
+            double top = 0;
+            const double log_sum = log_sum_exp(row, length, top);
+            double loss = classes.own(t) == 0 ? 0 : classes.own(t) * surprise(row, t, log_sum);
+            if (classes.smoothing == 0) return loss;
+            for (std::int64_t c = 0; c < length; ++c) {
+                const double part = classes.even() * classes.weight(c);
+                if (part != 0) loss += part * surprise(row, c, log_sum);
+            }
+            return loss;
+        });
+    });
+}
+
+Tensor cross_entropy_vjp(const Tensor& logits, const Tensor& target, const Tensor& gy,
+                         const CrossEntropyOptions& options) {
+    return with_float("cross_entropy_vjp", logits.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        const std::int64_t length = logits.shape().back();
+        const Classes classes(options.weight, length, options);
+        const double share = detail::class_share(target, options);
+        const bool single = options.reduction != Reduction::none;
+        Tensor result = zeros(logits.shape(), logits.dtype());
+        const T* x = logits.data<T>();
+        const T* g = gy.data<T>();
+        const auto* t = target.data<std::int64_t>();
+        T* out = result.mutable_data<T>();
+        for_rows(target.numel(), length, [&](std::int64_t r) {
+            if (t[r] == classes.ignore) return;
+            const T* row = x + r * length;
+            T* gx = out + r * length;
+            double top = 0;
+            const double log_sum = log_sum_exp(row, length, top);
+            if (top == -std::numeric_limits<double>::infinity()) return;
+            const double slope = static_cast<double>(g[single ? 0 : r]) * share;
+            const double own = classes.own(t[r]);
+            const double all = own + classes.even() * classes.sum_of_weights();
+            for (std::int64_t c = 0; c < length; ++c) {
+                double q = classes.even() * classes.weight(c);
+                if (c == t[r]) q += own;
+                gx[c] = static_cast<T>(slope *
+                                       (std::exp(static_cast<double>(row[c]) - log_sum) * all - q));
+            }
+        });
+        return result;
+    });
+}
+
+Tensor nll_loss(const Tensor& log_p, const Tensor& target, const CrossEntropyOptions& options) {
+    constexpr std::string_view op = "nll_loss";
+    detail::require_defined(op, log_p);
+    detail::require_defined(op, target);
+    if (options.label_smoothing != 0) {
+        fail<ValueError>(hint("use cross_entropy"), "nll_loss: takes no label_smoothing, got {}",
+                         options.label_smoothing);
+    }
+    if (log_p.rank() > 0) {
+        const detail::Trailing axis = detail::trailing(op, log_p.shape(), options.axis);
+        if (!axis.already) {
+            CrossEntropyOptions last = options;
+            last.axis = -1;
+            return nll_loss(permute(log_p, detail::list(axis.order)), target, last);
+        }
+    }
+    if (target.dtype() != i64) {
+        fail<TypeError>(hint("class numbers are i64"), "nll_loss: targets are {}", target.dtype());
+    }
+    detail::check_classes(op, log_p, target, options);
+    return with_float(op, log_p.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        const std::int64_t length = log_p.shape().back();
+        const Classes classes(options.weight, length, options);
+        const T* x = log_p.data<T>();
+        return reduce_losses<T>(log_p, target, options, [&](std::int64_t r, std::int64_t t) {
+            const double weight = classes.weight(t);
+            return weight == 0 ? 0 : -weight * static_cast<double>(x[r * length + t]);
+        });
+    });
+}
+
+}  // namespace glassgrad
