@@ -1,198 +1,151 @@
 #!/usr/bin/env python3
-"""Values and gradients of all ops by PyTorch in f64, for tests/parity/ops_test.cpp.
+"""Values and derivatives of all ops by PyTorch in f64, for tests/parity/ops_test.cpp.
 
-    python3 tests/parity/make_op_cases.py
+    python3 tests/parity/make_op_cases.py [--check] [--samples build/release/bin/list_samples]
 
-writes tests/data/autograd/op_cases.json. Needs PyTorch and NumPy. Each case is a call with its
-inputs, a cotangent gy, the value y, gx of each input, cotangents ggx of those, and the second
-derivatives: the gradients of sum(ggx * gx) with respect to the inputs and gy.
+asks list_samples for the samples of all rows, evaluates the text that each has for PyTorch, and
+writes tests/data/autograd/op_cases.json; with --check compares it instead. Needs PyTorch and NumPy.
+
+A case has the value y, a cotangent gy, gx of each floating input, cotangents ggx of those, and the
+second derivatives: the gradients of sum(ggx * gx) with respect to the floating inputs and gy.
+
+In the text the inputs are a, b, c, ... (`inputs` all of them), F is torch.nn.functional, np is
+NumPy; numbers are f64 by default. Where PyTorch has no second derivative, or decides otherwise and
+no other expression agrees, the text ends in `# no second derivative` or `# value only`, and why.
 """
+import argparse
 import json
+import math
 import pathlib
+import string
+import subprocess
 import sys
+import zlib
 
 import numpy as np
 import torch
 
-ROOT = pathlib.Path(__file__).resolve().parents[1] / "data"
-sys.path.insert(0, str(ROOT / "tensor"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PATH = ROOT / "tests/data/autograd/op_cases.json"
+sys.path.insert(0, str(ROOT / "tests/data/tensor"))
 import encode  # noqa: E402
 
-random = np.random.RandomState(20)
-cases = []
+TYPES = {"f32": torch.float32, "f64": torch.float64, "i64": torch.int64, "boolean": torch.bool}
 
 
-def real(*shape, low=-2.0, high=2.0):
-    """Values of four digits that do not repeat."""
+def decode(item):
+    values = [float(v) if isinstance(v, str) else v for v in item["v"]]
+    return torch.tensor(values, dtype=TYPES[item["t"]]).reshape(item["s"])
+
+
+def cotangent(shape, random):
+    """Signed values of four digits that do not repeat."""
     while True:
-        x = np.round(random.uniform(low, high, shape), 4)
+        x = np.round(random.uniform(-2, 2, tuple(shape)), 4)
         if len(np.unique(x)) == x.size:
-            return x
+            return torch.tensor(x, dtype=torch.float64)
 
 
-def case(op, f, *inputs, **options):
-    leaves = [torch.tensor(x, requires_grad=True) for x in inputs]
-    y = f(*leaves)
-    gy = torch.tensor(real(*y.shape), requires_grad=True)
-    gx = torch.autograd.grad(y, leaves, gy, create_graph=True)
-    ggx = [torch.tensor(real(*g.shape)) for g in gx]
-    total = sum((g * w).sum() for g, w in zip(gx, ggx))
-    wanted = leaves + [gy]
-    second = [None] * len(wanted)
-    if total.requires_grad:
-        second = torch.autograd.grad(total, wanted, allow_unused=True)
-    second = [torch.zeros_like(x) if g is None else g for x, g in zip(wanted, second)]
+def gradients(y, wanted, gy, **options):
+    if not y.requires_grad:
+        return [torch.zeros_like(x) for x in wanted]
+    found = torch.autograd.grad(y, wanted, gy, allow_unused=True, **options)
+    return [torch.zeros_like(x) if g is None else g for x, g in zip(wanted, found)]
+
+
+def evaluate(sample):
+    """The case of a sample."""
+    text = sample["torch"]
+    inputs = [decode(x) for x in sample["x"]]
+    leaves = [x.requires_grad_() for x in inputs if x.is_floating_point()]
+    names = {"inputs": inputs, "torch": torch, "F": torch.nn.functional, "np": np, "math": math}
+    y = eval(text, {**names, **dict(zip(string.ascii_lowercase, inputs))})
     numbers = lambda list: [encode.tensor(x.detach().numpy()) for x in list]  # noqa: E731
-    cases.append({"op": op, "options": options, "x": numbers(leaves), "y": numbers([y])[0],
-                  "gy": numbers([gy])[0], "gx": numbers(gx), "ggx": numbers(ggx),
-                  "second": numbers(second)})
+    case = {"op": sample["op"], "label": sample["label"], "torch": text, "y": numbers([y])[0]}
+    if not sample["differentiable"] or "# value only" in text:
+        return case
+    # Each case has numbers of its own, whatever others there are.
+    random = np.random.RandomState(zlib.crc32(f"{sample['op']}: {sample['label']}".encode()))
+    gy = cotangent(y.shape, random).requires_grad_()
+    gx = gradients(y, leaves, gy, create_graph="# no second derivative" not in text)
+    case |= {"gy": numbers([gy])[0], "gx": numbers(gx)}
+    if "# no second derivative" in text:
+        return case
+    ggx = [cotangent(g.shape, random) for g in gx]
+    total = sum((g * w).sum() for g, w in zip(gx, ggx))
+    second = gradients(total, [*leaves, gy], None)
+    return case | {"ggx": numbers(ggx), "second": numbers(second)}
 
 
-def binary(op, f, low=-2.0, high=2.0):
-    for a, b in [((), ()), ((3,), (2, 3)), ((2, 3), (2, 3)), ((2, 1), (1, 3)), ((2, 3), ()),
-                 ((4, 2, 3), (2, 1))]:
-        case(op, f, real(*a), real(*b, low=low, high=high))
+def cases_of(samples):
+    cases, failed = [], 0
+    for sample in samples:
+        try:
+            if not sample["torch"]:
+                raise ValueError("no text for PyTorch")
+            cases.append(evaluate(sample))
+        except Exception as error:
+            failed += 1
+            print(f"{sample['op']}: {sample['label']}: {sample['torch']}\n"
+                  f"    {type(error).__name__}: {str(error).splitlines()[0]}", file=sys.stderr)
+    return cases, failed
 
 
-def unary(op, f, low=-2.0, high=2.0, **options):
-    for shape in [(), (3,), (2, 3), (2, 4, 3)]:
-        case(op, f, real(*shape, low=low, high=high), **options)
+def differ(a, b, tolerance=1e-12):
+    """Whether two tensors differ by more than rounding."""
+    if (a["t"], a["s"]) != (b["t"], b["s"]):
+        return True
+    x, y = np.array(a["v"], dtype=float), np.array(b["v"], dtype=float)
+    with np.errstate(invalid="ignore"):
+        near = np.abs(x - y) <= tolerance * max(1e-4, np.abs(x[np.isfinite(x)]).max(initial=0))
+    return not np.all(near | (x == y) | (np.isnan(x) & np.isnan(y)))
 
 
-def arithmetic():
-    binary("add", lambda a, b: a + b)
-    binary("sub", lambda a, b: a - b)
-    binary("mul", lambda a, b: a * b)
-    binary("div", lambda a, b: a / b, low=0.5)
-    unary("neg", lambda x: -x)
-    for b in [1.5, -0.25]:
-        unary("add number", lambda x: x + b, number=b)
-        unary("number sub", lambda x: b - x, number=b)
-        unary("scale", lambda x: b * x, number=b)
-        unary("div number", lambda x: x / b, number=b)
-        unary("number div", lambda x: b / x, number=b, low=0.5)
-    for p in [3.0, 2.0, 1.0, 0.5, 0.0, -1.0, -2.5]:
-        unary("pow number", lambda x: x ** p, number=p, low=0.4)
-    case("pow number", lambda x: x ** 3.0, real(3, 2, low=-2, high=-0.4), number=3.0)
-    for a, b in [((), ()), ((3,), (2, 3)), ((2, 1), (1, 3)), ((2, 3), ())]:
-        case("pow", torch.pow, real(*a, low=0.4), real(*b))
+def compare(cases, stored):
+    """Sentences about what differs."""
+    key = lambda case: f"{case['op']}: {case['label']}"  # noqa: E731
+    old = {key(case): case for case in stored}
+    for case in cases:
+        was = old.pop(key(case), None)
+        if was is None:
+            yield f"{key(case)} is not stored"
+        elif was.keys() != case.keys() or was["torch"] != case["torch"]:
+            yield f"{key(case)} is stored for another call"
+        else:
+            for part in ["y", "gy", "gx", "ggx", "second"]:
+                now, then = case.get(part, []), was.get(part, [])
+                if isinstance(now, dict):
+                    now, then = [now], [then]
+                if len(now) != len(then) or any(map(differ, now, then)):
+                    yield f"{key(case)}: {part} differs"
+    for gone in old:
+        yield f"{gone} is stored, but no sample"
 
 
-def elementwise():
-    unary("exp", torch.exp)
-    unary("log", torch.log, low=0.3, high=3)
-    unary("sqrt", torch.sqrt, low=0.3, high=3)
-    unary("tanh", torch.tanh)
-    unary("relu", torch.relu)
-    for c, a, b in [((2, 3), (2, 3), (2, 3)), ((3,), (2, 1), ()), ((4, 1, 1), (2, 3), (2, 1))]:
-        mask = real(*c) > 0
-        case("where", lambda x, y: torch.where(torch.tensor(mask), x, y), real(*a), real(*b),
-             condition=encode.tensor(mask))
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="compare with what is stored")
+    parser.add_argument("--samples", default=ROOT / "build/release/bin/list_samples")
+    arguments = parser.parse_args()
+    if not pathlib.Path(arguments.samples).exists():
+        sys.exit(f"no program {arguments.samples}; ./dev build list_samples makes it")
+    listed = json.loads(subprocess.check_output([arguments.samples]))
+    torch.set_default_dtype(torch.float64)
+    cases, failed = cases_of(listed["samples"])
+    if failed:
+        sys.exit(f"{failed} samples could not be evaluated")
+    if arguments.check:
+        found = list(compare(cases, json.loads(PATH.read_text())["cases"]))
+        if found:
+            sys.exit("\n".join(found[:20]) + f"\n{len(found)} differences from {PATH.name}; "
+                     "make_op_cases.py without --check writes it anew")
+        print(f"{len(cases)} cases, as stored")
+        return
+    lines = ",\n".join(json.dumps(each, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+                       for each in cases)
+    version = torch.__version__.split("+")[0]
+    PATH.write_text('{"torch":"%s","cases":[\n%s\n]}\n' % (version, lines))
+    print(f"{len(cases)} cases, {PATH.stat().st_size // 1024} KiB")
 
 
-def matmul():
-    for ta in [False, True]:
-        for tb in [False, True]:
-            for a, b in [((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((2, 3), (5, 3, 4)),
-                         ((5, 2, 3), (5, 3, 4)), ((5, 1, 2, 3), (6, 3, 4))]:
-                flip = lambda shape, yes: (*shape[:-2], shape[-1], shape[-2]) if yes else shape
-                f = lambda x, y: torch.matmul(x.mT if ta else x, y.mT if tb else y)
-                case("matmul", f, real(*flip(a, ta)), real(*flip(b, tb)), transpose_a=ta,
-                     transpose_b=tb)
-    for a, b in [((3,), (3,)), ((3,), (3, 4)), ((2, 3), (3,)), ((5, 2, 3), (3,)), ((3,), (5, 3, 4))]:
-        case("matmul", torch.matmul, real(*a), real(*b), transpose_a=False, transpose_b=False)
-
-
-def vjp(y, gy, axis):
-    return y * (gy - (gy * y).sum(axis, keepdim=True))
-
-
-def softmax():
-    for shape, axis in [((4,), -1), ((2, 3), 1), ((2, 3), 0), ((2, 4, 3), 1), ((5, 2, 4, 3), -1)]:
-        case("softmax", lambda x: torch.softmax(x, axis), real(*shape), axis=axis)
-        case("log_softmax", lambda x: torch.log_softmax(x, axis), real(*shape), axis=axis)
-        case("softmax_vjp", lambda y, gy: vjp(y, gy, axis), real(*shape), real(*shape), axis=axis)
-    large = real(3, 4) * 300
-    case("softmax", lambda x: torch.softmax(x, -1), large, axis=-1)
-    case("log_softmax", lambda x: torch.log_softmax(x, -1), large, axis=-1)
-
-
-def reductions():
-    for shape, axes in [((), []), ((5,), [0]), ((2, 3), [0]), ((2, 3), [1]), ((2, 3), [0, 1]),
-                        ((2, 4, 3), [0, 2]), ((5, 2, 4, 3), [1, 3])]:
-        for keep in [False, True]:
-            settings = {"axes": axes, "keepdims": keep}
-            # PyTorch takes an empty list for all axes, as () has none.
-            by = {"dim": axes, "keepdim": keep} if axes else {}
-            case("sum", lambda x: x.sum(**by), real(*shape), **settings)
-            case("mean", lambda x: x.mean(**by), real(*shape), **settings)
-            case("max", lambda x: x.amax(**by), real(*shape), **settings)
-    ties = np.array([[1.0, 2.5, 2.5, -1.0], [3.0, 3.0, 3.0, 0.5]])
-    case("max", lambda x: x.amax(1), ties, axes=[1], keepdims=False)
-    for shape, to in [((2, 4, 3), (4, 1)), ((2, 3), ()), ((2, 4, 3), (2, 1, 3)), ((2, 3), (2, 3))]:
-        case("sum_to", lambda x: x.sum_to_size(to), real(*shape), shape=to)
-
-
-def sliced(x, axis, start, stop, step):
-    picked = np.arange(x.shape[axis])[slice(start, stop, step)]
-    return torch.index_select(x, axis, torch.tensor(picked.copy()))
-
-
-def scattered(x, shape, axis, start, stop, step):
-    picked = np.arange(shape[axis])[slice(start, stop, step)]
-    return torch.zeros(shape, dtype=torch.float64).index_add(axis, torch.tensor(picked.copy()), x)
-
-
-def movement():
-    case("reshape", lambda x: x.reshape(3, 4, 2), real(2, 4, 3), shape=(3, 4, 2))
-    case("reshape", lambda x: x.reshape(-1, 6), real(2, 4, 3), shape=(-1, 6))
-    case("permute", lambda x: x.permute(2, 0, 1), real(2, 4, 3), axes=(2, 0, 1))
-    case("permute", lambda x: x.permute(0, 2, 1, 3), real(5, 2, 4, 3), axes=(0, -2, 1, -1))
-    case("transpose", lambda x: x.transpose(0, 2), real(2, 4, 3), axis0=0, axis1=2)
-    case("transpose", lambda x: x.transpose(-2, -1), real(5, 2, 4, 3), axis0=-2, axis1=-1)
-    for shape, axis, start, stop, step in [((5, 3), 0, 1, None, 1), ((3, 5), 1, None, None, -2),
-                                           ((2, 6, 3), 1, 1, -1, 2), ((4, 3), 0, -3, -1, 1)]:
-        x = real(*shape)
-        by = {"axis": axis, "start": start, "stop": stop, "step": step}
-        case("slice", lambda v: sliced(v, **by), x, **by)
-        narrow = sliced(torch.tensor(x), **by).shape
-        case("slice_scatter", lambda v: scattered(v, shape, **by), real(*narrow), shape=shape, **by)
-    case("concat", lambda a, b, c: torch.cat([a, b, c], 1), real(2, 1, 3), real(2, 4, 3),
-         real(2, 2, 3), axis=1)
-    case("concat", lambda a, b: torch.cat([a, b], -1), real(2, 1), real(2, 4), axis=-1)
-    for shape, to in [((2, 1), (4, 2, 3)), ((), (2, 3)), ((3,), (5, 3))]:
-        case("broadcast_to", lambda x: x.expand(to), real(*shape), shape=to)
-
-
-def attention(q, k, v, w):
-    scores = torch.matmul(q, k.mT) / q.shape[-1] ** 0.5
-    mask = torch.ones(q.shape[-2], k.shape[-2]).tril().bool()
-    weights = torch.softmax(torch.where(mask, scores, torch.tensor(-1e30, dtype=torch.float64)), -1)
-    heads = torch.matmul(weights, v).permute(0, 2, 1, 3)
-    return torch.matmul(heads.reshape(q.shape[0], q.shape[2], -1), w)
-
-
-def layer_norm(x, g, b):
-    centred = x - x.mean(-1, keepdim=True)
-    return centred / torch.sqrt((centred * centred).mean(-1, keepdim=True) + 1e-5) * g + b
-
-
-def perceptron(x, w1, b1, w2, b2):
-    return torch.log_softmax(torch.tanh(x @ w1 + b1) @ w2 + b2, -1).mean(0)
-
-
-def composed():
-    case("attention", attention, real(2, 3, 5, 4), real(2, 3, 5, 4), real(2, 3, 5, 6), real(18, 7))
-    case("layer norm", layer_norm, real(2, 3, 5), real(5), real(5))
-    case("layer norm", lambda x, g, b: torch.nn.functional.layer_norm(x, (5,), g, b),
-         real(2, 3, 5), real(5), real(5))
-    case("perceptron", perceptron, real(6, 3), real(3, 5), real(5), real(5, 4), real(4))
-
-
-for family in [arithmetic, elementwise, matmul, softmax, reductions, movement, composed]:
-    family()
-
-lines = ",\n".join(json.dumps(each, separators=(",", ":"), allow_nan=False) for each in cases)
-path = ROOT / "autograd" / "op_cases.json"
-path.write_text('{"torch":"%s","cases":[\n%s\n]}\n' % (torch.__version__.split("+")[0], lines))
-print(f"{len(cases)} cases, {path.stat().st_size // 1024} KiB")
+main()

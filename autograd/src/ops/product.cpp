@@ -52,6 +52,7 @@ constexpr OpRow rows[] = {
      .backward = "ga = gy bᵀ; gb = aᵀ gy",
      .torch = "torch.matmul",
      .records = "matmul reshape",
+     .f32_ulp = 8,
      .samples = matmul_samples},
 };
 
