@@ -42,7 +42,7 @@ Samples layer_norm_samples() {
         [](Inputs x) { return layer_norm(x[0], x[1], {}); }, 1, "F.layer_norm(a, (4,), b)");
     add_samples(
         samples, "(2, 3, 4) with bias", {2, 3, 4}, {4},
-        [](Inputs x) { return layer_norm(x[0], {}, x[1]); }, 1, "F.layer_norm(a, (4,), None, b)");
+        [](Inputs x) { return layer_norm(x[0], {}, x[1]); }, 1, "F.layer_norm(a, (4,)) + b");
     add_samples(
         samples, "two axes of (2, 3, 4)", {2, 3, 4}, {3, 4},
         [two](Inputs x) { return layer_norm(x[0], x[1], x[2], two); }, 2,
