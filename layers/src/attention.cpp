@@ -71,9 +71,12 @@ AttentionPoints Attention::points(const Variable& x, const Variable& context,
     p.query = point("query", matmul(x, W_Q));
     p.key = point("key", matmul(context, W_K));
     p.value = point("value", matmul(context, W_V));
-    p.scores = point("scores", matmul(p.query, p.key, {.transpose_b = true}));
+    // What a mask hides must not come back as 0 times NaN.
+    const bool hides = !mask.is_none();
+    p.scores = point("scores", hides ? attention_scores(p.query, p.key)
+                                     : matmul(p.query, p.key, {.transpose_b = true}));
     p.scaled = point("scaled", scale(p.scores, 1 / std::sqrt(static_cast<double>(W_Q.shape()[1]))));
-    if (!mask.is_none()) {
+    if (hides) {
         Variable allowed(mask.allowed(p.scaled.shape()));
         Variable forbidden(full({}, -std::numeric_limits<double>::infinity(), p.scaled.dtype()));
         allowed.set_name("allowed");
@@ -81,7 +84,8 @@ AttentionPoints Attention::points(const Variable& x, const Variable& context,
         p.masked = point("masked", where(allowed, p.scaled, forbidden));
     }
     p.weights = point("weights", softmax(p.masked.defined() ? p.masked : p.scaled));
-    p.output = point("output", matmul(p.weights, p.value));
+    p.output =
+        point("output", hides ? weighted_sum(p.weights, p.value) : matmul(p.weights, p.value));
     return p;
 }
 

@@ -1,4 +1,5 @@
 #include <glassgrad/layers/mask.hpp>
+#include <glassgrad/tensor/detail/attend.hpp>
 #include <glassgrad/tensor/error.hpp>
 #include <glassgrad/tensor/ops.hpp>
 
@@ -40,13 +41,7 @@ Tensor Mask::allowed(const Shape& scores) const {
     const std::int64_t queries = scores[scores.rank() - 2];
     const std::int64_t keys = scores.back();
     Tensor allowed = ones({1, 1}, boolean);
-    if (causal_) {
-        allowed = Tensor::empty({queries, keys}, boolean);
-        bool* out = allowed.mutable_data<bool>();
-        for (std::int64_t i = 0; i < queries; ++i) {
-            for (std::int64_t j = 0; j < keys; ++j) out[i * keys + j] = j <= i + keys - queries;
-        }
-    }
+    if (causal_) allowed = detail::causal_mask(queries, keys);
     if (keep_.defined()) {
         const bool batched = keep_.rank() == 2;
         if (keep_.shape().back() != keys ||
