@@ -1,78 +1,25 @@
-// Elementwise functions: one loop for equal shapes, one for a broadcast operand, one for the rest.
+// Arithmetic and functions of each element.
 
 #include <glassgrad/tensor/ops.hpp>
 
-#include "dispatch.hpp"
-#include "fail.hpp"
-#include "parallel.hpp"
-#include "strided.hpp"
+#include "elementwise.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace glassgrad {
 
+using detail::binary;
 using detail::fail;
 using detail::hint;
+using detail::map;
+using detail::map_float;
+using detail::require_same_type;
+using detail::scalar;
 using detail::with_float;
 using detail::with_number;
-using detail::with_type;
+using detail::wrapping;
 
 namespace {
-
-void require_same_type(std::string_view op, const Tensor& a, const Tensor& b) {
-    detail::require_defined(op, a);
-    detail::require_defined(op, b);
-    if (a.dtype() == b.dtype()) return;
-    fail<TypeError>(hint("convert one with astype"), "{}: {} {} and {} {} have different types", op,
-                    a.dtype(), a.shape(), b.dtype(), b.shape());
-}
-
-/// out[i] = f(a[i], b[i]) with broadcasting; R is the element type of the result.
-template <class R, class T, class F>
-Tensor binary(std::string_view op, const Tensor& a, const Tensor& b, const F& f) {
-    const T* pa = a.data<T>();
-    const T* pb = b.data<T>();
-    if (a.shape() == b.shape()) {
-        Tensor result = Tensor::empty(a.shape(), dtype_of<R>());
-        R* out = result.mutable_data<R>();
-        detail::for_elements(result.numel(), [&](std::int64_t begin, std::int64_t end) {
-            for (std::int64_t i = begin; i < end; ++i) out[i] = f(pa[i], pb[i]);
-        });
-        return result;
-    }
-    const Shape shape = broadcast_shapes(op, a.shape(), b.shape());
-    Tensor result = Tensor::empty(shape, dtype_of<R>());
-    R* out = result.mutable_data<R>();
-    const detail::StridedWalk<2> walk(shape, {detail::broadcast_strides(a.shape(), shape),
-                                              detail::broadcast_strides(b.shape(), shape)});
-    walk([&](std::int64_t at, const auto& offsets, std::int64_t n, const auto& steps) {
-        const T* x = pa + offsets[0];
-        const T* y = pb + offsets[1];
-        R* o = out + at;
-        if (steps[0] == 1 && steps[1] == 1) {
-            for (std::int64_t i = 0; i < n; ++i) o[i] = f(x[i], y[i]);
-        } else if (steps[0] == 1 && steps[1] == 0) {
-            for (std::int64_t i = 0; i < n; ++i) o[i] = f(x[i], *y);
-        } else if (steps[0] == 0 && steps[1] == 1) {
-            for (std::int64_t i = 0; i < n; ++i) o[i] = f(*x, y[i]);
-        } else {
-            for (std::int64_t i = 0; i < n; ++i) o[i] = f(x[i * steps[0]], y[i * steps[1]]);
-        }
-    });
-    return result;
-}
-
-/// Integer arithmetic wraps: it is done on unsigned numbers, where that is defined.
-template <class T, class F>
-T wrapping(T a, T b, const F& f) {
-    if constexpr (std::is_same_v<T, std::int64_t>) {
-        return static_cast<T>(f(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b)));
-    } else {
-        return f(a, b);
-    }
-}
 
 template <class F>
 Tensor arithmetic(std::string_view op, const Tensor& a, const Tensor& b, const F& f) {
@@ -80,65 +27,6 @@ Tensor arithmetic(std::string_view op, const Tensor& a, const Tensor& b, const F
     return with_number(op, a.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         return binary<T, T>(op, a, b, [&](T x, T y) { return wrapping(x, y, f); });
-    });
-}
-
-template <class F>
-Tensor compare(std::string_view op, const Tensor& a, const Tensor& b, const F& f) {
-    require_same_type(op, a, b);
-    return with_type(a.dtype(), [&](auto type) {
-        using T = typename decltype(type)::type;
-        return binary<bool, T>(op, a, b, f);
-    });
-}
-
-template <class F>
-Tensor logical(std::string_view op, const Tensor& a, const Tensor& b, const F& f) {
-    detail::require_defined(op, a);
-    detail::require_defined(op, b);
-    if (a.dtype() != boolean || b.dtype() != boolean) {
-        fail<TypeError>(hint("compare first, or convert with astype(boolean)"),
-                        "{}: needs boolean tensors, got {} and {}", op, a.dtype(), b.dtype());
-    }
-    return binary<bool, bool>(op, a, b, f);
-}
-
-template <class T, class F>
-Tensor map(const Tensor& x, const F& f) {
-    const T* in = x.data<T>();
-    Tensor result = Tensor::empty(x.shape(), x.dtype());
-    T* out = result.mutable_data<T>();
-    detail::for_elements(result.numel(), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) out[i] = f(in[i]);
-    });
-    return result;
-}
-
-template <class F>
-Tensor map_float(std::string_view op, const Tensor& x, const F& f) {
-    detail::require_defined(op, x);
-    return with_float(op, x.dtype(), [&](auto type) {
-        using T = typename decltype(type)::type;
-        return map<T>(x, [&](T value) { return static_cast<T>(f(value)); });
-    });
-}
-
-/// Larger (or smaller) of two; NaN if either is NaN.
-template <bool Larger, class T>
-T extreme(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) {
-        if (a != a) return a;
-        if (b != b) return b;
-    }
-    return (Larger ? a > b : a < b) ? a : b;
-}
-
-template <bool Larger>
-Tensor extremes(std::string_view op, const Tensor& a, const Tensor& b) {
-    require_same_type(op, a, b);
-    return with_number(op, a.dtype(), [&](auto type) {
-        using T = typename decltype(type)::type;
-        return binary<T, T>(op, a, b, [](T x, T y) { return extreme<Larger>(x, y); });
     });
 }
 
@@ -157,21 +45,6 @@ std::int64_t power(std::int64_t base, std::int64_t exponent) {
 }
 float power(float base, float exponent) { return std::pow(base, exponent); }
 double power(double base, double exponent) { return std::pow(base, exponent); }
-
-/// A number in the type of `x`; refused when an i64 tensor meets a fraction.
-template <class T>
-T scalar(std::string_view op, double value) {
-    if constexpr (std::is_same_v<T, std::int64_t>) {
-        if (std::trunc(value) != value) {
-            fail<TypeError>(hint("convert with astype(f32) or astype(f64)"),
-                            "{}: {} is not an integer, the tensor is i64", op, value);
-        }
-        return detail::checked_cast<T>(op, value);
-    } else {
-        (void)op;
-        return static_cast<T>(value);
-    }
-}
 
 template <class F>
 Tensor with_scalar(std::string_view op, const Tensor& x, double value, const F& f) {
@@ -223,6 +96,23 @@ Tensor div(const Tensor& a, const Tensor& b) {
     });
 }
 
+Tensor chain_mul(const Tensor& gy, const Tensor& slope) {
+    require_same_type("chain_mul", gy, slope);
+    return with_float("chain_mul", gy.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        return binary<T, T>("chain_mul", gy, slope, [](T g, T x) { return g == 0 ? T{0} : g * x; });
+    });
+}
+
+Tensor chain_div(const Tensor& gy, const Tensor& divisor) {
+    require_same_type("chain_div", gy, divisor);
+    return with_float("chain_div", gy.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        return binary<T, T>("chain_div", gy, divisor,
+                            [](T g, T x) { return g == 0 ? T{0} : g / x; });
+    });
+}
+
 Tensor pow(const Tensor& a, const Tensor& b) {
     require_same_type("pow", a, b);
     return with_number("pow", a.dtype(), [&](auto type) {
@@ -242,9 +132,6 @@ Tensor pow(const Tensor& a, double b) {
         return map<T>(a, [&](T x) { return power(x, exponent); });
     });
 }
-
-Tensor maximum(const Tensor& a, const Tensor& b) { return extremes<true>("maximum", a, b); }
-Tensor minimum(const Tensor& a, const Tensor& b) { return extremes<false>("minimum", a, b); }
 
 Tensor add(const Tensor& a, double b) { return with_scalar("add", a, b, plus); }
 Tensor scale(const Tensor& x, double factor) { return with_scalar("scale", x, factor, times); }
@@ -299,18 +186,53 @@ Tensor& operator*=(Tensor& a, double b) {
 Tensor exp(const Tensor& x) {
     return map_float("exp", x, [](auto v) { return std::exp(v); });
 }
+Tensor expm1(const Tensor& x) {
+    return map_float("expm1", x, [](auto v) { return std::expm1(v); });
+}
 Tensor log(const Tensor& x) {
     return map_float("log", x, [](auto v) { return std::log(v); });
+}
+Tensor log1p(const Tensor& x) {
+    return map_float("log1p", x, [](auto v) { return std::log1p(v); });
 }
 Tensor sqrt(const Tensor& x) {
     return map_float("sqrt", x, [](auto v) { return std::sqrt(v); });
 }
-Tensor tanh(const Tensor& x) {
-    return map_float("tanh", x, [](auto v) { return std::tanh(v); });
+Tensor rsqrt(const Tensor& x) {
+    return map_float("rsqrt", x, [](auto v) { return 1 / std::sqrt(v); });
 }
-Tensor relu(const Tensor& x) {
-    return map_float("relu", x, [](auto v) { return v < 0 ? decltype(v){0} : v; });
+Tensor reciprocal(const Tensor& x) {
+    return map_float("reciprocal", x, [](auto v) { return 1 / v; });
 }
+Tensor sin(const Tensor& x) {
+    return map_float("sin", x, [](auto v) { return std::sin(v); });
+}
+Tensor cos(const Tensor& x) {
+    return map_float("cos", x, [](auto v) { return std::cos(v); });
+}
+Tensor erf(const Tensor& x) {
+    return map_float("erf", x, [](auto v) { return std::erf(v); });
+}
+
+Tensor square(const Tensor& x) {
+    detail::require_defined("square", x);
+    return with_number("square", x.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        return map<T>(x, [](T v) { return wrapping(v, v, times); });
+    });
+}
+
+Tensor sign(const Tensor& x) {
+    detail::require_defined("sign", x);
+    return with_number("sign", x.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        return map<T>(x, [](T v) {
+            if (v != v) return v;
+            return static_cast<T>((v > 0) - (v < 0));
+        });
+    });
+}
+
 Tensor abs(const Tensor& x) {
     detail::require_defined("abs", x);
     return with_number("abs", x.dtype(), [&](auto type) {
@@ -320,87 +242,6 @@ Tensor abs(const Tensor& x) {
         } else {
             return map<T>(x, [](T v) { return v < 0 ? wrapping(T{0}, v, minus) : v; });
         }
-    });
-}
-
-Tensor equal(const Tensor& a, const Tensor& b) {
-    return compare("equal", a, b, [](auto x, auto y) { return x == y; });
-}
-Tensor not_equal(const Tensor& a, const Tensor& b) {
-    return compare("not_equal", a, b, [](auto x, auto y) { return x != y; });
-}
-Tensor less(const Tensor& a, const Tensor& b) {
-    return compare("less", a, b, [](auto x, auto y) { return x < y; });
-}
-Tensor less_equal(const Tensor& a, const Tensor& b) {
-    return compare("less_equal", a, b, [](auto x, auto y) { return x <= y; });
-}
-Tensor greater(const Tensor& a, const Tensor& b) {
-    return compare("greater", a, b, [](auto x, auto y) { return x > y; });
-}
-Tensor greater_equal(const Tensor& a, const Tensor& b) {
-    return compare("greater_equal", a, b, [](auto x, auto y) { return x >= y; });
-}
-Tensor logical_and(const Tensor& a, const Tensor& b) {
-    return logical("logical_and", a, b, [](bool x, bool y) { return x && y; });
-}
-Tensor logical_or(const Tensor& a, const Tensor& b) {
-    return logical("logical_or", a, b, [](bool x, bool y) { return x || y; });
-}
-Tensor logical_not(const Tensor& x) {
-    detail::require_defined("logical_not", x);
-    if (x.dtype() != boolean) {
-        fail<TypeError>(hint("compare first, or convert with astype(boolean)"),
-                        "logical_not: needs a boolean tensor, got {}", x.dtype());
-    }
-    return map<bool>(x, [](bool v) { return !v; });
-}
-
-Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
-    require_same_type("where", a, b);
-    detail::require_defined("where", condition);
-    if (condition.dtype() != boolean) {
-        fail<TypeError>(hint("compare first, or convert with astype(boolean)"),
-                        "where: the condition must be boolean, got {} {}", condition.dtype(),
-                        condition.shape());
-    }
-    const Shape shape = broadcast_shapes(
-        "where", broadcast_shapes("where", condition.shape(), a.shape()), b.shape());
-    const bool* mask = condition.data<bool>();
-    Tensor result = Tensor::empty(shape, a.dtype());
-    const detail::StridedWalk<3> walk(shape, {detail::broadcast_strides(condition.shape(), shape),
-                                              detail::broadcast_strides(a.shape(), shape),
-                                              detail::broadcast_strides(b.shape(), shape)});
-    with_type(a.dtype(), [&](auto type) {
-        using T = typename decltype(type)::type;
-        const T* pa = a.data<T>();
-        const T* pb = b.data<T>();
-        T* out = result.mutable_data<T>();
-        walk([&](std::int64_t at, const auto& offsets, std::int64_t n, const auto& steps) {
-            for (std::int64_t i = 0; i < n; ++i) {
-                out[at + i] = mask[offsets[0] + i * steps[0]] ? pa[offsets[1] + i * steps[1]]
-                                                              : pb[offsets[2] + i * steps[2]];
-            }
-        });
-    });
-    return result;
-}
-
-bool allclose(const Tensor& a, const Tensor& b, const CloseOptions& options) {
-    require_same_type("allclose", a, b);
-    return with_type(a.dtype(), [&](auto type) {
-        using T = typename decltype(type)::type;
-        const Tensor close = binary<bool, T>("allclose", a, b, [&](T x, T y) {
-            if (x == y) return true;
-            if constexpr (std::is_floating_point_v<T>) {
-                if (x != x || y != y) return options.equal_nan && x != x && y != y;
-                if (std::isinf(x) || std::isinf(y)) return false;
-            }
-            const double distance = std::abs(static_cast<double>(x) - static_cast<double>(y));
-            return distance <= options.atol + options.rtol * std::abs(static_cast<double>(y));
-        });
-        const auto values = close.values<bool>();
-        return std::all_of(values.begin(), values.end(), [](bool v) { return v; });
     });
 }
 

@@ -1,131 +1,79 @@
-// Reductions. The reduced axes are brought to the end (a copy only when they are not there yet or
-// can't be added up row by row), so that each result comes from one run in a fixed order.
+// Sums, means, spread and norms.
 
 #include <glassgrad/tensor/ops.hpp>
 
-#include "dispatch.hpp"
-#include "fail.hpp"
-#include "parallel.hpp"
+#include "reduce_rows.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <limits>
 #include <vector>
 
 namespace glassgrad {
 
 using detail::fail;
+using detail::Plan;
+using detail::plan;
+using detail::reduce_rows;
+using detail::require_elements;
+using detail::sum_run;
 using detail::with_float;
 using detail::with_number;
 
 namespace {
 
-/// How a reduction sees x: `rows` results, each over `length` elements that lie together.
-struct Plan {
-    Tensor x;
-    Shape result_shape;
-    std::int64_t rows = 1;
-    std::int64_t length = 1;
-};
-
-Plan plan(std::string_view op, const Tensor& x, const Axes& axes, bool keepdims) {
-    detail::require_defined(op, x);
-    const std::uint32_t mask = normalize_axes(op, axes, x.shape());
-    Plan plan;
-    std::int64_t order[max_rank];
-    int kept = 0;
-    bool at_end = true;
-    for (int i = 0; i < x.rank(); ++i) {
-        if (mask >> i & 1u) {
-            plan.length *= x.shape()[i];
-            if (keepdims) plan.result_shape.push_back(1);
-        } else {
-            at_end = at_end && kept == i;
-            plan.rows *= x.shape()[i];
-            plan.result_shape.push_back(x.shape()[i]);
-            order[kept++] = i;
-        }
-    }
-    if (at_end) {
-        plan.x = x;
-        return plan;
-    }
-    int count = kept;
-    for (int i = 0; i < x.rank(); ++i) {
-        if (mask >> i & 1u) order[count++] = i;
-    }
-    plan.x = permute(x, std::span<const std::int64_t>(order, static_cast<std::size_t>(count)));
-    return plan;
-}
-
-void require_elements(std::string_view op, const Plan& plan, const Tensor& x) {
-    if (plan.length == 0 && plan.rows > 0) {
-        fail<ValueError>("{}: nothing to reduce: shape {} has no elements along the axes asked", op,
-                         x.shape());
-    }
-}
-
-/// The sum of a run: eight partial sums over blocks, blocks joined pairwise, f32 in f64.
+/// Sum of the squares about the mean; exactly 0 where all elements are equal.
 template <class T>
-auto sum_run(const T* x, std::int64_t n) {
-    using Sum = std::conditional_t<std::is_same_v<T, std::int64_t>, std::uint64_t, double>;
-    constexpr std::int64_t block = 256;
-    const auto sum_block = [](const T* p, std::int64_t count) {
-        Sum lanes[8] = {};
-        std::int64_t i = 0;
-        for (; i + 8 <= count; i += 8) {
-            for (int k = 0; k < 8; ++k) lanes[k] += static_cast<Sum>(p[i + k]);
-        }
-        for (int k = 0; i < count; ++i, ++k) lanes[k] += static_cast<Sum>(p[i]);
-        return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
-               ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
-    };
-    if (n <= block) return sum_block(x, n);
-    // A binary counter of partial sums: the tree depends on n alone.
-    Sum tree[64];
-    std::uint64_t filled = 0;
-    for (std::int64_t begin = 0; begin < n; begin += block, ++filled) {
-        Sum carry = sum_block(x + begin, std::min(block, n - begin));
-        int level = 0;
-        for (; filled >> level & 1u; ++level) carry = tree[level] + carry;
-        tree[level] = carry;
+double squares_about_mean(const T* row, std::int64_t n) {
+    if (std::all_of(row, row + n, [&](T value) { return value == row[0]; })) {
+        return std::isinf(row[0]) ? std::numeric_limits<double>::quiet_NaN() : 0.0;
     }
-    Sum total{};
-    for (int level = 0; filled >> level; ++level) {
-        if (filled >> level & 1u) total = tree[level] + total;
-    }
-    return total;
-}
-
-/// One result a row: out[r] = f(row, length).
-template <class T, class R, class F>
-Tensor reduce_rows(const Plan& plan, DType dtype, const F& f) {
-    Tensor result = Tensor::empty(plan.result_shape, dtype);
-    const T* in = plan.x.data<T>();
-    R* out = result.mutable_data<R>();
-    const std::int64_t rows_a_chunk = std::max<std::int64_t>(
-        1, detail::parallel_threshold / std::max<std::int64_t>(1, plan.length));
-    detail::for_chunks(plan.rows, rows_a_chunk, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t r = begin; r < end; ++r) out[r] = f(in + r * plan.length, plan.length);
+    const double middle = sum_run(row, n) / static_cast<double>(n);
+    std::vector<double> squares(static_cast<std::size_t>(n));
+    std::transform(row, row + n, squares.begin(), [&](T value) {
+        const double distance = static_cast<double>(value) - middle;
+        return distance * distance;
     });
-    return result;
+    return sum_run(squares.data(), n);
 }
 
-template <bool Larger>
-Tensor extreme(std::string_view op, const Tensor& x, const ReduceOptions& options) {
+template <class F>
+Tensor spread_about_mean(std::string_view op, const Tensor& x, const VarOptions& options,
+                         const F& finish) {
     const Plan view = plan(op, x, options.axes, options.keepdims);
-    require_elements(op, view, x);
-    return with_number(op, x.dtype(), [&](auto type) {
+    return with_float(op, x.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
-        return reduce_rows<T, T>(view, x.dtype(), [](const T* row, std::int64_t n) {
-            T best = row[0];
-            for (std::int64_t i = 1; i < n; ++i) {
-                if (row[i] != row[i]) best = row[i];
-                if (Larger ? row[i] > best : row[i] < best) best = row[i];
-            }
-            return best;
+        require_elements(op, view, x);
+        const double divisor = static_cast<double>(view.length) - options.correction;
+        if (view.rows > 0 && !(divisor > 0)) {
+            fail<ValueError>("{}: {} elements with correction {} leave no degree of freedom", op,
+                             view.length, options.correction);
+        }
+        return reduce_rows<T, T>(view, x.dtype(), [&](const T* row, std::int64_t n) {
+            return static_cast<T>(finish(squares_about_mean(row, n) / divisor));
         });
     });
+}
+
+/// The root of the sum of squares, scaled where squares overflow or lose digits.
+template <class T>
+double length_of(const T* row, std::int64_t n) {
+    std::vector<double> squares(static_cast<std::size_t>(n));
+    const auto sum_scaled = [&](double unit) {
+        std::transform(row, row + n, squares.begin(), [&](T value) {
+            const double part = static_cast<double>(value) / unit;
+            return part * part;
+        });
+        return sum_run(squares.data(), n);
+    };
+    const double sum = sum_scaled(1);
+    if (sum != sum || (sum > 1e-290 && !std::isinf(sum))) return std::sqrt(sum);
+    double largest = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+        largest = std::max(largest, std::abs(static_cast<double>(row[i])));
+    }
+    if (largest == 0 || std::isinf(largest)) return largest;
+    return largest * std::sqrt(sum_scaled(largest));
 }
 
 }  // namespace
@@ -152,47 +100,30 @@ Tensor mean(const Tensor& x, const ReduceOptions& options) {
     });
 }
 
-Tensor max(const Tensor& x, const ReduceOptions& options) {
-    return extreme<true>("max", x, options);
-}
-Tensor min(const Tensor& x, const ReduceOptions& options) {
-    return extreme<false>("min", x, options);
-}
-
 Tensor var(const Tensor& x, const VarOptions& options) {
-    const Plan view = plan("var", x, options.axes, options.keepdims);
-    return with_float("var", x.dtype(), [&](auto type) {
-        using T = typename decltype(type)::type;
-        require_elements("var", view, x);
-        const double divisor = static_cast<double>(view.length) - options.correction;
-        if (view.rows > 0 && divisor <= 0) {
-            fail<ValueError>("var: {} elements with correction {} leave no degree of freedom",
-                             view.length, options.correction);
-        }
-        return reduce_rows<T, T>(view, x.dtype(), [&](const T* row, std::int64_t n) {
-            const double middle = sum_run(row, n) / static_cast<double>(n);
-            std::vector<double> squares(static_cast<std::size_t>(n));
-            std::transform(row, row + n, squares.begin(), [&](T value) {
-                const double distance = static_cast<double>(value) - middle;
-                return distance * distance;
-            });
-            return static_cast<T>(sum_run(squares.data(), n) / divisor);
-        });
-    });
+    return spread_about_mean("var", x, options, [](double v) { return v; });
 }
 
-Tensor argmax(const Tensor& x, const ArgOptions& options) {
-    const Axes axes = options.axis ? Axes(*options.axis) : Axes();
-    const Plan view = plan("argmax", x, axes, options.keepdims);
-    require_elements("argmax", view, x);
-    return with_number("argmax", x.dtype(), [&](auto type) {
+Tensor std(const Tensor& x, const VarOptions& options) {
+    return spread_about_mean("std", x, options, [](double v) { return std::sqrt(v); });
+}
+
+Tensor norm(const Tensor& x, const NormOptions& options) {
+    detail::require_defined("norm", x);
+    const ReduceOptions common{.axes = options.axes, .keepdims = options.keepdims};
+    if (options.ord != 1 && options.ord != 2 && !(std::isinf(options.ord) && options.ord > 0)) {
+        fail<ValueError>("norm: ord must be 1, 2 or infinity, got {}", options.ord);
+    }
+    return with_float("norm", x.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
-        return reduce_rows<T, std::int64_t>(view, i64, [](const T* row, std::int64_t n) {
-            std::int64_t best = 0;
-            for (std::int64_t i = 1; i < n && row[best] == row[best]; ++i) {
-                if (row[i] > row[best] || row[i] != row[i]) best = i;
-            }
-            return best;
+        if (options.ord == 1) return sum(abs(x), common);
+        const Plan view = plan("norm", x, options.axes, options.keepdims);
+        if (options.ord != 2) {
+            require_elements("norm", view, x);
+            return max(abs(x), common);
+        }
+        return reduce_rows<T, T>(view, x.dtype(), [](const T* row, std::int64_t n) {
+            return static_cast<T>(length_of(row, n));
         });
     });
 }

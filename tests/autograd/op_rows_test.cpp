@@ -62,6 +62,9 @@ bool is_finite(const Tensor& x) {
 
 Tensor signs(const Tensor& like, int seed) { return uneven(like.shape(), -1, 1, seed); }
 
+/// The derivative is 0 everywhere, so that checks of it have no power.
+bool is_flat(const OpRow& row) { return row.backward == "gx = 0"; }
+
 /// Gradients of the leaves that want one, for a cotangent; zeros where there is no path.
 std::vector<Tensor> pullback(const OpSample& sample, const std::vector<Variable>& leaves,
                              const Tensor& cotangent) {
@@ -107,6 +110,7 @@ TEST_CASE("the derivative of every op passes gradcheck on all samples") {
         // A sample may leave one input without effect (where); another has to prove it.
         if (report.verdict == Verdict::no_power) {
             report = gradcheck(sample.apply, leaves, {.accept_zero = true});
+            if (is_flat(row) && report) proven[row.name].insert(0);
         }
         INFO(report.text);
         CHECK(report);
@@ -122,7 +126,8 @@ TEST_CASE("the derivative of every op passes gradcheck on all samples") {
 
 TEST_CASE("the second derivative of every op passes gradgradcheck on all samples") {
     for_each_sample(Rows::with_derivative, [](const OpRow& row, const OpSample& sample) {
-        const GradcheckReport report = gradgradcheck(sample.apply, leaves_of(row, sample));
+        const GradcheckReport report =
+            gradgradcheck(sample.apply, leaves_of(row, sample), {.accept_zero = is_flat(row)});
         INFO(report.text);
         CHECK(report);
         CHECK(report.worst_error < 1e-6);

@@ -54,6 +54,7 @@ constexpr OpRow rows[] = {
     {.name = "div",
      .forward = "y = a / b",
      .backward = "ga = gy / b; gb = -gy y / b",
+     .domain = "b != 0; inf or NaN at 0",
      .torch = "torch.div",
      .samples =
          [] {
@@ -109,16 +110,25 @@ constexpr OpRow rows[] = {
                  [](const Variable& x) { return pow(x, 3.0); }, "a ** 3.0"));
              return samples;
          }},
+    {.name = "chain_mul",
+     .forward = "y = a b, 0 where a = 0",
+     .backward = "ga = gy b; gb = gy a; 0 where gy = 0",
+     .domain = "for derivatives, a the gradient: 0 times inf or NaN is 0",
+     .torch = "torch.mul",
+     .samples =
+         [] {
+             return binary_samples(Binary(chain_mul), {-2, 2}, {-2, 2}, "a * b");
+         }},
+    {.name = "chain_div",
+     .forward = "y = a / b, 0 where a = 0",
+     .backward = "ga = gy / b; gb = -gy y / b; 0 where gy = 0 or y = 0",
+     .domain = "for derivatives, a the gradient: 0 / 0 is 0",
+     .torch = "torch.div",
+     .samples =
+         [] {
+             return binary_samples(Binary(chain_div), {-2, 2}, {0.5, 2}, "a / b");
+         }},
 };
-
-/// b a^(b-1), which is 0 for b = 0 whatever a is.
-template <class V>
-V power_slope(const V& a, const V& b) {
-    const Tensor& exponent = tensor_of(b);
-    const Tensor zero = zeros_like(exponent);
-    const V slope = b * pow(a, b - 1.0);
-    return where(equal(exponent, zero), V(zero), slope);
-}
 
 /// log(a), and 0 where a = 0 <= b: there a^b stays 0 (or 1) as b moves.
 template <class V>
@@ -129,6 +139,14 @@ V power_log(const V& a, const V& b) {
         logical_and(equal(base, zeros_like(base)), greater_equal(exponent, zeros_like(exponent)));
     return where(flat, V(zeros_like(base)), log(a));
 }
+
+// Both derivatives of a quotient.
+constexpr auto over_divisor = [](const auto& gy, const auto& divisor) {
+    return chain_div(gy, divisor);
+};
+constexpr auto of_divisor = [](const auto& gy, const auto& y, const auto& divisor) {
+    return -chain_mul(gy, chain_div(y, divisor));
+};
 
 }  // namespace
 
@@ -161,14 +179,19 @@ Variable mul(const Variable& a, const Variable& b) {
 }
 
 Variable div(const Variable& a, const Variable& b) {
-    return record(
-        find(rows, "div"), div(a.value(), b.value()),
-        edge(
-            a, [](const auto& gy, const auto& divisor) { return gy / divisor; }, b),
-        edge(
-            b,
-            [](const auto& gy, const auto& y, const auto& divisor) { return -(gy * y) / divisor; },
-            result, b));
+    return record(find(rows, "div"), div(a.value(), b.value()), edge(a, over_divisor, b),
+                  edge(b, of_divisor, result, b));
+}
+
+Variable chain_mul(const Variable& gy, const Variable& slope) {
+    constexpr auto times = [](const auto& g, const auto& other) { return chain_mul(g, other); };
+    return record(find(rows, "chain_mul"), chain_mul(gy.value(), slope.value()),
+                  edge(gy, times, slope), edge(slope, times, gy));
+}
+
+Variable chain_div(const Variable& gy, const Variable& divisor) {
+    return record(find(rows, "chain_div"), chain_div(gy.value(), divisor.value()),
+                  edge(gy, over_divisor, divisor), edge(divisor, of_divisor, result, divisor));
 }
 
 Variable neg(const Variable& x) {
@@ -193,10 +216,10 @@ Variable pow(const Variable& x, double p) {
         edge(
             x,
             [p](const auto& gy, const auto& base) {
-                if (p == 0) return scale(gy, 0);
-                if (p == 1) return gy * 1.0;
-                if (p == 2) return gy * scale(base, 2);
-                return gy * scale(pow(base, p - 1), p);
+                if (p == 0) return detail::nothing_of(gy);
+                if (p == 1) return gy;
+                if (p == 2) return chain_mul(gy, scale(base, 2));
+                return chain_mul(gy, scale(pow(base, p - 1), p));
             },
             x));
 }
@@ -206,13 +229,14 @@ Variable pow(const Variable& a, const Variable& b) {
                   edge(
                       a,
                       [](const auto& gy, const auto& base, const auto& exponent) {
-                          return gy * power_slope(base, exponent);
+                          // chain_mul: b a^(b-1) is 0 for b = 0 whatever a is
+                          return chain_mul(gy, chain_mul(exponent, pow(base, exponent - 1.0)));
                       },
                       a, b),
                   edge(
                       b,
                       [](const auto& gy, const auto& y, const auto& base, const auto& exponent) {
-                          return gy * y * power_log(base, exponent);
+                          return chain_mul(gy, chain_mul(y, power_log(base, exponent)));
                       },
                       result, a, b));
 }
@@ -243,7 +267,7 @@ Variable operator/(const Variable& a, double b) {
         [=] {
             return Attributes{{"b", b}};
         },
-        edge(a, [b](const auto& gy) { return gy / b; }));
+        edge(a, [b](const auto& gy) { return chain_div(gy, full({}, b, gy.dtype())); }));
 }
 
 Variable operator/(double a, const Variable& b) {
@@ -252,10 +276,7 @@ Variable operator/(double a, const Variable& b) {
         [=] {
             return Attributes{{"a", a}};
         },
-        edge(
-            b,
-            [](const auto& gy, const auto& y, const auto& divisor) { return -(gy * y) / divisor; },
-            result, b));
+        edge(b, of_divisor, result, b));
 }
 
 }  // namespace glassgrad

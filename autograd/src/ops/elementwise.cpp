@@ -1,4 +1,4 @@
-// Functions of one Variable, element by element, and the choice between two.
+// Functions of one Variable, element by element.
 
 #include <glassgrad/autograd/ops.hpp>
 
@@ -9,19 +9,35 @@ namespace glassgrad {
 using detail::find;
 using detail::Samples;
 using detail::spread;
-using detail::tensor_of;
+using detail::two_sided;
 using detail::unary_samples;
 
 namespace {
 
-Tensor checkerboard(const Shape& shape) {
-    Tensor mask = Tensor::empty(shape, boolean);
-    bool* out = mask.mutable_data<bool>();
-    for (std::int64_t i = 0; i < mask.numel(); ++i) out[i] = i % 3 != 1;
-    return mask;
+constexpr double two_over_root_pi = 1.12837916709551257390;
+
+/// Samples on both sides of 0, which itself is left out.
+Samples around_zero(Variable (*f)(const Variable&), std::string_view torch) {
+    Samples samples = unary_samples(f, {0.2, 2}, torch);
+    samples.push_back(detail::sample("both sides of 0", two_sided({2, 3}, {0.2, 2}, 5), f, torch));
+    return samples;
 }
 
 constexpr OpRow rows[] = {
+    {.name = "abs",
+     .forward = "y = |x|",
+     .backward = "gx = gy sign(x)",
+     .holds = "y >= 0",
+     .domain = "the derivative is 0 at 0",
+     .torch = "torch.abs",
+     .samples = [] { return around_zero(abs, "torch.abs(a)"); }},
+    {.name = "sign",
+     .forward = "y = -1, 0 or 1",
+     .backward = "gx = 0",
+     .holds = "|y| <= 1",
+     .domain = "the derivative is 0, also at 0",
+     .torch = "torch.sign",
+     .samples = [] { return around_zero(sign, "torch.sign(a)"); }},
     {.name = "exp",
      .forward = "y = exp(x)",
      .backward = "gx = gy y",
@@ -31,6 +47,19 @@ constexpr OpRow rows[] = {
          [] {
              return unary_samples(exp, {-2, 2}, "torch.exp(a)");
          }},
+    {.name = "expm1",
+     .forward = "y = exp(x) - 1",
+     .backward = "gx = gy exp(x)",
+     .holds = "y >= -1",
+     .torch = "torch.expm1",
+     .samples =
+         [] {
+             Samples samples = unary_samples(expm1, {-2, 2}, "torch.expm1(a)");
+             samples.push_back(detail::sample(
+                 "tiny", spread({3}, {-1e-6, 1e-6}, 5), [](const Variable& x) { return expm1(x); },
+                 "torch.expm1(a)"));
+             return samples;
+         }},
     {.name = "log",
      .forward = "y = log(x)",
      .backward = "gx = gy / x",
@@ -39,6 +68,15 @@ constexpr OpRow rows[] = {
      .samples =
          [] {
              return unary_samples(log, {0.3, 3}, "torch.log(a)");
+         }},
+    {.name = "log1p",
+     .forward = "y = log(1 + x)",
+     .backward = "gx = gy / (1 + x)",
+     .domain = "x > -1; -inf at -1, NaN below",
+     .torch = "torch.log1p",
+     .samples =
+         [] {
+             return unary_samples(log1p, {-0.6, 2}, "torch.log1p(a)");
          }},
     {.name = "sqrt",
      .forward = "y = sqrt(x)",
@@ -50,46 +88,66 @@ constexpr OpRow rows[] = {
          [] {
              return unary_samples(sqrt, {0.3, 3}, "torch.sqrt(a)");
          }},
-    {.name = "tanh",
-     .forward = "y = tanh(x)",
-     .backward = "gx = gy (1 - y²)",
-     .holds = "|y| <= 1",
-     .torch = "torch.tanh",
-     .samples =
-         [] {
-             return unary_samples(tanh, {-2, 2}, "torch.tanh(a)");
-         }},
-    {.name = "relu",
-     .forward = "y = max(x, 0)",
-     .backward = "gx = gy where x > 0, else 0",
+    {.name = "rsqrt",
+     .forward = "y = 1 / sqrt(x)",
+     .backward = "gx = -gy y³ / 2",
      .holds = "y >= 0",
-     .torch = "torch.relu",
+     .domain = "x > 0; inf at 0, NaN below",
+     .torch = "torch.rsqrt",
      .samples =
          [] {
-             // The kink at 0 is left out of the domain.
-             Samples samples = unary_samples(relu, {0.2, 2}, "torch.relu(a)");
+             return unary_samples(rsqrt, {0.3, 3}, "torch.rsqrt(a)");
+         }},
+    {.name = "square",
+     .forward = "y = x²",
+     .backward = "gx = 2 gy x",
+     .holds = "y >= 0",
+     .torch = "torch.square",
+     .samples =
+         [] {
+             return unary_samples(square, {-2, 2}, "torch.square(a)");
+         }},
+    {.name = "reciprocal",
+     .forward = "y = 1 / x",
+     .backward = "gx = -gy y²",
+     .domain = "x != 0; inf with the sign of the zero at 0",
+     .torch = "torch.reciprocal",
+     .samples =
+         [] {
+             Samples samples = unary_samples(reciprocal, {0.4, 2}, "torch.reciprocal(a)");
              samples.push_back(detail::sample(
-                 "both sides of 0",
-                 where(checkerboard({2, 3}), spread({2, 3}, {0.2, 2}, 5),
-                       spread({2, 3}, {-2, -0.2}, 6)),
-                 [](const Variable& x) { return relu(x); }, "torch.relu(a)"));
+                 "both sides of 0", two_sided({2, 3}, {0.4, 2}, 5),
+                 [](const Variable& x) { return reciprocal(x); }, "torch.reciprocal(a)"));
              return samples;
          }},
-    {.name = "where",
-     .forward = "y = a where condition, else b",
-     .backward = "ga = gy where condition, else 0; gb = 0 where condition, else gy",
-     .inputs = "condition a b",
-     .torch = "torch.where",
+    {.name = "sin",
+     .forward = "y = sin(x)",
+     .backward = "gx = gy cos(x)",
+     .holds = "|y| <= 1",
+     .domain = "NaN at infinities",
+     .torch = "torch.sin",
      .samples =
          [] {
-             return detail::binary_samples(
-                 [](const Variable& a, const Variable& b) {
-                     return where(checkerboard(broadcast_shapes("where", a.shape(), b.shape())), a,
-                                  b);
-                 },
-                 {-2, 2}, {-2, 2},
-                 "torch.where(torch.arange((a + b).numel()).reshape((a + b).shape) % 3 != 1, a, "
-                 "b)");
+             return unary_samples(sin, {-4, 4}, "torch.sin(a)");
+         }},
+    {.name = "cos",
+     .forward = "y = cos(x)",
+     .backward = "gx = -gy sin(x)",
+     .holds = "|y| <= 1",
+     .domain = "NaN at infinities",
+     .torch = "torch.cos",
+     .samples =
+         [] {
+             return unary_samples(cos, {-4, 4}, "torch.cos(a)");
+         }},
+    {.name = "erf",
+     .forward = "y = 2 / sqrt(pi) times the integral of exp(-t²) from 0 to x",
+     .backward = "gx = gy 2 / sqrt(pi) exp(-x²)",
+     .holds = "|y| <= 1",
+     .torch = "torch.erf",
+     .samples =
+         [] {
+             return unary_samples(erf, {-2, 2}, "torch.erf(a)");
          }},
 };
 
@@ -97,58 +155,92 @@ constexpr OpRow rows[] = {
 
 std::span<const OpRow> detail::elementwise_rows() { return rows; }
 
+Variable abs(const Variable& x) {
+    return record(find(rows, "abs"), abs(x.value()),
+                  edge(
+                      x, [](const auto& gy, const auto& in) { return gy * sign(in); }, x));
+}
+
+Variable sign(const Variable& x) {
+    return record(find(rows, "sign"), sign(x.value()),
+                  edge(x, [](const auto& gy) { return detail::nothing_of(gy); }));
+}
+
 Variable exp(const Variable& x) {
     return record(find(rows, "exp"), exp(x.value()),
                   edge(
-                      x, [](const auto& gy, const auto& y) { return gy * y; }, result));
+                      x, [](const auto& gy, const auto& y) { return chain_mul(gy, y); }, result));
+}
+
+Variable expm1(const Variable& x) {
+    return record(find(rows, "expm1"), expm1(x.value()),
+                  edge(
+                      x, [](const auto& gy, const auto& in) { return chain_mul(gy, exp(in)); }, x));
 }
 
 Variable log(const Variable& x) {
     return record(find(rows, "log"), log(x.value()),
                   edge(
-                      x, [](const auto& gy, const auto& in) { return gy / in; }, x));
+                      x, [](const auto& gy, const auto& in) { return chain_div(gy, in); }, x));
+}
+
+Variable log1p(const Variable& x) {
+    return record(
+        find(rows, "log1p"), log1p(x.value()),
+        edge(
+            x, [](const auto& gy, const auto& in) { return chain_div(gy, in + 1.0); }, x));
 }
 
 Variable sqrt(const Variable& x) {
-    return record(find(rows, "sqrt"), sqrt(x.value()),
-                  edge(
-                      x, [](const auto& gy, const auto& y) { return gy / scale(y, 2); }, result));
+    return record(
+        find(rows, "sqrt"), sqrt(x.value()),
+        edge(
+            x, [](const auto& gy, const auto& y) { return chain_div(gy, scale(y, 2)); }, result));
 }
 
-Variable tanh(const Variable& x) {
-    return record(find(rows, "tanh"), tanh(x.value()),
-                  edge(
-                      x, [](const auto& gy, const auto& y) { return gy * (1.0 - y * y); }, result));
+Variable rsqrt(const Variable& x) {
+    return record(
+        find(rows, "rsqrt"), rsqrt(x.value()),
+        edge(
+            x, [](const auto& gy, const auto& y) { return chain_mul(gy, scale(pow(y, 3), -0.5)); },
+            result));
 }
 
-Variable relu(const Variable& x) {
-    return record(find(rows, "relu"), relu(x.value()),
+Variable square(const Variable& x) {
+    return record(
+        find(rows, "square"), square(x.value()),
+        edge(
+            x, [](const auto& gy, const auto& in) { return chain_mul(gy, scale(in, 2)); }, x));
+}
+
+Variable reciprocal(const Variable& x) {
+    return record(
+        find(rows, "reciprocal"), reciprocal(x.value()),
+        edge(
+            x, [](const auto& gy, const auto& y) { return chain_mul(gy, -square(y)); }, result));
+}
+
+Variable sin(const Variable& x) {
+    return record(find(rows, "sin"), sin(x.value()),
+                  edge(
+                      x, [](const auto& gy, const auto& in) { return chain_mul(gy, cos(in)); }, x));
+}
+
+Variable cos(const Variable& x) {
+    return record(
+        find(rows, "cos"), cos(x.value()),
+        edge(
+            x, [](const auto& gy, const auto& in) { return chain_mul(gy, -sin(in)); }, x));
+}
+
+Variable erf(const Variable& x) {
+    return record(find(rows, "erf"), erf(x.value()),
                   edge(
                       x,
-                      [](const auto& gy, const auto& y) {
-                          const Tensor zero = zeros({}, y.dtype());
-                          return where(greater(tensor_of(y), zero), gy, zero);
+                      [](const auto& gy, const auto& in) {
+                          return gy * scale(exp(-square(in)), two_over_root_pi);
                       },
-                      result));
-}
-
-Variable where(const Variable& condition, const Variable& a, const Variable& b) {
-    // boolean, so no gradient is ever wanted for it
-    constexpr auto nothing = [](const auto& gy) { return gy; };
-    return record(find(rows, "where"), where(condition.value(), a.value(), b.value()),
-                  edge(condition, nothing),
-                  edge(
-                      a,
-                      [](const auto& gy, const auto& chosen) {
-                          return where(tensor_of(chosen), gy, zeros({}, gy.dtype()));
-                      },
-                      condition),
-                  edge(
-                      b,
-                      [](const auto& gy, const auto& chosen) {
-                          return where(tensor_of(chosen), zeros({}, gy.dtype()), gy);
-                      },
-                      condition));
+                      x));
 }
 
 }  // namespace glassgrad

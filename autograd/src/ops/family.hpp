@@ -3,6 +3,7 @@
 // while compiling, and helpers that make the samples of a row.
 
 #include <glassgrad/autograd/op_row.hpp>
+#include <glassgrad/autograd/ops/elementwise.hpp>
 #include <glassgrad/autograd/record.hpp>
 
 #include <cstddef>
@@ -20,10 +21,13 @@ std::span<const OpRow> arithmetic_rows();
 std::span<const OpRow> attention_rows();
 std::span<const OpRow> cross_entropy_rows();
 std::span<const OpRow> elementwise_rows();
+std::span<const OpRow> activation_rows();
+std::span<const OpRow> choose_rows();
 std::span<const OpRow> layer_norm_rows();
 std::span<const OpRow> loss_rows();
 std::span<const OpRow> product_rows();
 std::span<const OpRow> reduce_rows();
+std::span<const OpRow> extreme_rows();
 std::span<const OpRow> shape_rows();
 std::span<const OpRow> normalize_rows();
 
@@ -45,6 +49,14 @@ struct Interval {
 
 /// f64 values spread over an interval without repeating or ordering; `seed` sets them apart.
 Tensor spread(const Shape& shape, Interval interval, int seed);
+
+/// Values on both sides of 0, whose distance from it is in `distance`.
+Tensor two_sided(const Shape& shape, Interval distance, int seed);
+
+/// true, false, true, true, false, true, …: as `torch_checkerboard` of a tensor a.
+Tensor checkerboard(const Shape& shape);
+inline constexpr const char* torch_checkerboard =
+    "torch.arange(a.numel()).reshape(a.shape) % 3 != 1";
 
 // `torch` is the same call in Python, of a, b, c, … (see OpSample).
 
@@ -85,5 +97,11 @@ OpSample sample(std::string_view label, const Tensor& a, const Tensor& b, const 
 /// The tensor behind a rule's argument, whichever kind of pass calls it.
 inline const Tensor& tensor_of(const Tensor& x) { return x; }
 inline const Tensor& tensor_of(const Variable& x) { return x.value(); }
+
+/// 0 whatever gy is, with a path to it: the gradient where a derivative is 0 everywhere.
+template <class V>
+V nothing_of(const V& gy) {
+    return where(zeros({}, boolean), gy, zeros({}, gy.dtype()));
+}
 
 }  // namespace glassgrad::detail

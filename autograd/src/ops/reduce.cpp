@@ -1,66 +1,94 @@
-// Reductions.
+// Sums, means, spread and norms along axes, and sums up to each element.
 
 #include <glassgrad/autograd/ops.hpp>
 
-#include "family.hpp"
+#include "reduce_support.hpp"
+
+#include <limits>
+#include <string>
 
 namespace glassgrad {
 
 using detail::find;
+using detail::kept_shape;
+using detail::reduce_attributes;
 using detail::Samples;
 using detail::spread;
 using detail::tensor_of;
 
 namespace {
 
-/// Shape of the result of a reduction with the reduced axes kept as 1.
-Shape kept_shape(std::string_view op, const Shape& shape, const Axes& axes) {
-    const std::uint32_t mask = normalize_axes(op, axes, shape);
-    Shape kept = shape;
-    for (int i = 0; i < kept.rank(); ++i) {
-        if (mask >> i & 1u) kept[i] = 1;
-    }
-    return kept;
+using Reduce = Variable (*)(const Variable&, const ReduceOptions&);
+
+VarOptions var_options(const ReduceOptions& options, double correction) {
+    return {.axes = options.axes, .keepdims = options.keepdims, .correction = correction};
 }
 
-/// Samples of a reduction that PyTorch calls a.name(dim, keepdim).
-template <Variable (*F)(const Variable&, const ReduceOptions&)>
-Samples over_axes(std::string_view torch_name) {
+/// Samples of var and std, without those that leave one element to a result.
+template <Variable (*F)(const Variable&, const VarOptions&)>
+Samples spreads(std::string_view torch) {
     Samples samples;
-    const auto add = [&](std::string_view label, const Shape& shape, const ReduceOptions& options) {
-        const int seed = static_cast<int>(samples.size()) + 1;
-        std::string dims;
-        for (const std::int64_t axis : options.axes.values()) dims += std::to_string(axis) + ", ";
-        const std::string torch =
-            "a." + std::string(torch_name) +
-            (options.axes.all()
-                 ? std::string("()")
-                 : "((" + dims + "), keepdim=" + (options.keepdims ? "True)" : "False)"));
-        samples.push_back(detail::sample(
-            label, spread(shape, {-2, 2}, seed),
-            [options](const Variable& x) { return F(x, options); }, torch));
-    };
-    add("all of ()", {}, {});
-    add("all of (2, 3)", {2, 3}, {});
-    add("axis 0 of (2, 3)", {2, 3}, {.axes = {0}});
-    add("axis -1 of (2, 3), kept", {2, 3}, {.axes = {-1}, .keepdims = true});
-    add("axes 0 and 2 of (2, 4, 3)", {2, 4, 3}, {.axes = {0, 2}});
-    add("axis 0 of (5,)", {5}, {.axes = {0}});
-    add("axis 1 of (0, 3)", {0, 3}, {.axes = {1}});
+    for (const int correction : {0, 1}) {
+        std::string text(torch);
+        text.replace(text.find("correction"), 10, "correction=" + std::to_string(correction));
+        for (OpSample& each : detail::over_axes(
+                 [correction](const Variable&x, const ReduceOptions&options) {
+                     return F(x, var_options(options, correction));
+                 },
+                 text)) {
+            if (each.inputs[0].rank() == 0) continue;
+            each.label += ", correction " + std::to_string(correction);
+            samples.push_back(std::move(each));
+        }
+    }
     return samples;
 }
 
-/// 1 / k at each of the k largest elements along the axes, 0 elsewhere.
-Tensor shares_of_largest(const Tensor& x, const Tensor& largest, const Axes& axes) {
-    const Tensor ties = equal(x, largest).astype(x.dtype());
-    return ties / sum(ties, {.axes = axes, .keepdims = true});
+/// Samples of one ord: on both sides of 0, sizes apart where the largest counts.
+Samples norms(double ord, std::string_view ord_text) {
+    Samples samples;
+    std::string text = "torch.linalg.vector_norm(a, " + std::string(ord_text) + ", dims)";
+    for (OpSample& each : detail::over_axes(
+             [ord](const Variable&x, const ReduceOptions&options) {
+                 return norm(x, {.axes = options.axes, .keepdims = options.keepdims, .ord = ord});
+             },
+             text, {0.3, 4})) {
+        each.inputs[0] =
+            where(detail::checkerboard(each.inputs[0].shape()), each.inputs[0], -each.inputs[0]);
+        each.label += ", ord " + std::string(ord_text);
+        samples.push_back(std::move(each));
+    }
+    return samples;
 }
 
-Attributes attributes(const ReduceOptions& options) {
-    Attributes list;
-    if (!options.axes.all()) list.emplace_back("axes", Shape(options.axes.values()));
-    list.emplace_back("keepdims", options.keepdims);
-    return list;
+Samples all_norms() {
+    Samples samples = norms(2, "2");
+    for (OpSample& each : norms(1, "1")) samples.push_back(std::move(each));
+    for (OpSample& each : norms(std::numeric_limits<double>::infinity(), "math.inf")) {
+        samples.push_back(std::move(each));
+    }
+    return samples;
+}
+
+Samples cumsums() {
+    Samples samples;
+    const auto add = [&](const Shape& shape, std::int64_t axis, bool reverse) {
+        const std::string at = std::to_string(axis);
+        samples.push_back(detail::sample(
+            to_string(shape) + " along " + at + (reverse ? ", reversed" : ""),
+            spread(shape, {-2, 2}, static_cast<int>(samples.size()) + 1),
+            [axis, reverse](const Variable& x) { return cumsum(x, axis, {.reverse = reverse}); },
+            reverse ? "a.flip(" + at + ").cumsum(" + at + ").flip(" + at + ")"
+                    : "a.cumsum(" + at + ")"));
+    };
+    add({5}, 0, false);
+    add({2, 3}, 1, false);
+    add({2, 3}, -2, true);
+    add({2, 4, 3}, 1, false);
+    add({2, 4, 3}, -1, true);
+    add({0, 3}, 1, false);
+    add({3, 0}, 1, false);
+    return samples;
 }
 
 constexpr OpRow rows[] = {
@@ -68,17 +96,41 @@ constexpr OpRow rows[] = {
      .forward = "y = sum of x over the axes",
      .backward = "gx = gy, spread over the axes",
      .torch = "torch.sum",
-     .samples = [] { return over_axes<sum>("sum"); }},
+     .samples = [] { return detail::over_axes(Reduce(sum), "a.sum(dims)"); }},
     {.name = "mean",
      .forward = "y = sum of x over the axes / n",
      .backward = "gx = gy / n, spread over the axes",
      .torch = "torch.mean",
-     .samples = [] { return over_axes<mean>("mean"); }},
-    {.name = "max",
-     .forward = "y = largest x over the axes",
-     .backward = "gx = gy / k at each of the k largest, else 0",
-     .torch = "torch.amax",
-     .samples = [] { return over_axes<max>("amax"); }},
+     .samples = [] { return detail::over_axes(Reduce(mean), "a.mean(dims)"); }},
+    {.name = "var",
+     .forward = "y = sum of (x - mean)² over the axes / (n - correction)",
+     .backward = "gx = 2 gy (x - mean) / (n - correction)",
+     .holds = "y >= 0",
+     .domain = "correction is 0 unless given; n > correction",
+     .torch = "torch.var",
+     .samples = [] { return spreads<var>("a.var(dims, correction)"); }},
+    {.name = "std",
+     .forward = "y = sqrt(sum of (x - mean)² over the axes / (n - correction))",
+     .backward = "gx = gy (x - mean) / ((n - correction) y), 0 where y = 0",
+     .holds = "y >= 0",
+     .domain =
+         "correction is 0 unless given; n > correction; the derivative of a constant row is 0",
+     .torch = "torch.std",
+     .samples = [] { return spreads<std>("a.std(dims, correction)"); }},
+    {.name = "norm",
+     .forward = "y = sqrt(sum of x² over the axes); ord 1: sum of |x|; ord inf: largest |x|",
+     .backward = "gx = gy x / y, 0 where x = 0; ord 1: gy sign(x); ord inf: gy sign(x) / k at each "
+                 "of the k largest, else 0",
+     .holds = "y >= 0",
+     .domain = "the derivative at the zero vector is 0",
+     .torch = "torch.linalg.vector_norm",
+     .records = "norm abs sum max",
+     .samples = [] { return all_norms(); }},
+    {.name = "cumsum",
+     .forward = "y[i] = sum of x[k] for k <= i along the axis; reversed: for k >= i",
+     .backward = "gx[i] = sum of gy[k] for k >= i; reversed: for k <= i",
+     .torch = "torch.cumsum",
+     .samples = [] { return cumsums(); }},
     {.name = "sum_to",
      .forward = "y = sum of x over the axes that broadcasting had repeated",
      .backward = "gx = broadcast_to(gy)",
@@ -98,6 +150,12 @@ constexpr OpRow rows[] = {
          }},
 };
 
+/// Elements that go into one result.
+double reduced_count(const Tensor& x, const Tensor& y) {
+    if (y.numel() == 0) return 1;
+    return static_cast<double>(x.numel()) / static_cast<double>(y.numel());
+}
+
 }  // namespace
 
 std::span<const OpRow> detail::reduce_rows() { return rows; }
@@ -106,7 +164,8 @@ Variable sum(const Variable& x, const ReduceOptions& options) {
     const Shape shape = x.shape();
     const Shape kept = kept_shape("sum", shape, options.axes);
     return record(
-        find(rows, "sum"), sum(x.value(), options), [&] { return attributes(options); },
+        find(rows, "sum"), sum(x.value(), options),
+        [&] { return reduce_attributes(options.axes, options.keepdims); },
         edge(x, [shape, kept](const auto& gy) { return broadcast_to(reshape(gy, kept), shape); }));
 }
 
@@ -114,28 +173,88 @@ Variable mean(const Variable& x, const ReduceOptions& options) {
     const Shape shape = x.shape();
     const Shape kept = kept_shape("mean", shape, options.axes);
     Tensor value = mean(x.value(), options);
-    const double share = value.numel() == 0
-                             ? 1
-                             : static_cast<double>(value.numel()) / static_cast<double>(x.numel());
+    const double share = 1 / reduced_count(x.value(), value);
     return record(
-        find(rows, "mean"), std::move(value), [&] { return attributes(options); },
+        find(rows, "mean"), std::move(value),
+        [&] { return reduce_attributes(options.axes, options.keepdims); },
         edge(x, [shape, kept, share](const auto& gy) {
             return broadcast_to(reshape(scale(gy, share), kept), shape);
         }));
 }
 
-Variable max(const Variable& x, const ReduceOptions& options) {
-    const Shape kept = kept_shape("max", x.shape(), options.axes);
-    const Axes axes = options.axes;
+Variable var(const Variable& x, const VarOptions& options) {
+    const Shape kept = kept_shape("var", x.shape(), options.axes);
+    const ReduceOptions means{.axes = options.axes, .keepdims = true};
+    Tensor value = var(x.value(), options);
+    const double share = 2 / (reduced_count(x.value(), value) - options.correction);
     return record(
-        find(rows, "max"), max(x.value(), options), [&] { return attributes(options); },
+        find(rows, "var"), std::move(value),
+        [&] {
+            Attributes list = reduce_attributes(options.axes, options.keepdims);
+            list.emplace_back("correction", options.correction);
+            return list;
+        },
         edge(
             x,
-            [axes, kept](const auto& gy, const auto& y, const auto& in) {
-                const Tensor largest = reshape(tensor_of(y), kept);
-                return reshape(gy, kept) * shares_of_largest(tensor_of(in), largest, axes);
+            [kept, means, share](const auto& gy, const auto& in) {
+                return chain_mul(reshape(scale(gy, share), kept), in - mean(in, means));
+            },
+            x));
+}
+
+Variable std(const Variable& x, const VarOptions& options) {
+    const Shape kept = kept_shape("std", x.shape(), options.axes);
+    const ReduceOptions means{.axes = options.axes, .keepdims = true};
+    Tensor value = std(x.value(), options);
+    const double divisor = reduced_count(x.value(), value) - options.correction;
+    return record(
+        find(rows, "std"), std::move(value),
+        [&] {
+            Attributes list = reduce_attributes(options.axes, options.keepdims);
+            list.emplace_back("correction", options.correction);
+            return list;
+        },
+        edge(
+            x,
+            [kept, means, divisor](const auto& gy, const auto& y, const auto& in) {
+                const auto width = reshape(y, kept);
+                const auto slope = chain_div(in - mean(in, means), scale(width, divisor));
+                const Tensor zero = zeros({}, y.dtype());
+                const auto steady = where(equal(tensor_of(width), zero), zero, slope);
+                return chain_mul(reshape(gy, kept), steady);
             },
             result, x));
+}
+
+Variable norm(const Variable& x, const NormOptions& options) {
+    const ReduceOptions common{.axes = options.axes, .keepdims = options.keepdims};
+    Tensor value = norm(x.value(), options);
+    if (options.ord == 1) return sum(abs(x), common);
+    if (options.ord != 2) return max(abs(x), common);
+    const Shape kept = kept_shape("norm", x.shape(), options.axes);
+    return record(
+        find(rows, "norm"), std::move(value),
+        [&] {
+            Attributes list = reduce_attributes(options.axes, options.keepdims);
+            list.emplace_back("ord", options.ord);
+            return list;
+        },
+        edge(
+            x,
+            [kept](const auto& gy, const auto& y, const auto& in) {
+                return chain_mul(reshape(gy, kept), chain_div(in, reshape(y, kept)));
+            },
+            result, x));
+}
+
+Variable cumsum(const Variable& x, std::int64_t axis, const CumsumOptions& options) {
+    const CumsumOptions back{.reverse = !options.reverse};
+    return record(
+        find(rows, "cumsum"), cumsum(x.value(), axis, options),
+        [&] {
+            return Attributes{{"axis", axis}, {"reverse", options.reverse}};
+        },
+        edge(x, [axis, back](const auto& gy) { return cumsum(gy, axis, back); }));
 }
 
 Variable sum_to(const Variable& x, const Shape& shape) {

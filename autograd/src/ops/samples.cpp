@@ -1,4 +1,6 @@
-#include "family.hpp"
+#include <glassgrad/tensor/ops.hpp>
+
+#include "reduce_support.hpp"
 
 #include <cmath>
 #include <initializer_list>
@@ -14,6 +16,18 @@ Tensor spread(const Shape& shape, Interval interval, int seed) {
         out[i] = interval.low + (interval.high - interval.low) * (turn - std::floor(turn));
     }
     return values;
+}
+
+Tensor checkerboard(const Shape& shape) {
+    Tensor mask = Tensor::empty(shape, boolean);
+    bool* out = mask.mutable_data<bool>();
+    for (std::int64_t i = 0; i < mask.numel(); ++i) out[i] = i % 3 != 1;
+    return mask;
+}
+
+Tensor two_sided(const Shape& shape, Interval distance, int seed) {
+    const Tensor size = spread(shape, distance, seed);
+    return where(checkerboard(shape), size, -size);
 }
 
 Samples unary_samples(Variable (*f)(const Variable&), Interval domain, std::string_view torch) {
@@ -42,6 +56,16 @@ Samples binary_samples(Variable (*f)(const Variable&, const Variable&), Interval
     }
     for (const auto& [left, right] : empty) add(left, right);
     return samples;
+}
+
+std::string torch_dims(const Shape& shape, const ReduceOptions& options) {
+    const std::uint32_t mask = normalize_axes("torch_dims", options.axes, shape);
+    std::string dims;
+    for (int i = 0; i < shape.rank(); ++i) {
+        if (mask >> i & 1u) dims += std::to_string(i) + ", ";
+    }
+    if (shape.rank() == 0) dims = "0, ";  // a scalar has that axis, for PyTorch
+    return "dim=(" + dims + "), keepdim=" + (options.keepdims ? "True" : "False");
 }
 
 }  // namespace glassgrad::detail
