@@ -108,7 +108,7 @@ Tensor std(const Tensor& x, const VarOptions& options) {
     return spread_about_mean("std", x, options, [](double v) { return std::sqrt(v); });
 }
 
-Tensor norm(const Tensor& x, const NormOptions& options) {
+Tensor norm(const Tensor& x, const VectorNormOptions& options) {
     detail::require_defined("norm", x);
     const ReduceOptions common{.axes = options.axes, .keepdims = options.keepdims};
     if (options.ord != 1 && options.ord != 2 && !(std::isinf(options.ord) && options.ord > 0)) {

@@ -226,7 +226,7 @@ Variable std(const Variable& x, const VarOptions& options) {
             result, x));
 }
 
-Variable norm(const Variable& x, const NormOptions& options) {
+Variable norm(const Variable& x, const VectorNormOptions& options) {
     const ReduceOptions common{.axes = options.axes, .keepdims = options.keepdims};
     Tensor value = norm(x.value(), options);
     if (options.ord == 1) return sum(abs(x), common);

@@ -36,7 +36,7 @@ Variable argmin(const Variable& x, const ArgOptions& options = {});
 Variable logsumexp(const Variable& x, const ReduceOptions& options = {});
 /// Norm of ord 2 (default), 1 or infinity. Derivative: gx = gy x / y, 0 at the zero vector; for ord
 /// 1 gy sign(x), for infinity to the largest |x|, shared by equal ones.
-Variable norm(const Variable& x, const NormOptions& options = {});
+Variable norm(const Variable& x, const VectorNormOptions& options = {});
 /// Sums of the elements up to each along `axis`. Derivative: the cumsum of gy from the other end.
 Variable cumsum(const Variable& x, std::int64_t axis, const CumsumOptions& options = {});
 /// Sums to `shape`, which broadcasts to the shape of x. Derivative: gx = broadcast_to(gy).

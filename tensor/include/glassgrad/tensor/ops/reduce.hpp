@@ -21,7 +21,7 @@ struct ArgOptions {
     std::optional<std::int64_t> axis = {};  ///< none: over the flattened tensor
     bool keepdims = false;
 };
-struct NormOptions {
+struct VectorNormOptions {
     Axes axes = {};
     bool keepdims = false;
     double ord = 2;  ///< 1, 2 or infinity
@@ -60,7 +60,7 @@ Tensor argmin(const Tensor& x, const ArgOptions& options = {});
 Tensor logsumexp(const Tensor& x, const ReduceOptions& options = {});
 /// The p-norm for p = ord: sqrt(sum(x²)), sum(|x|), max(|x|). Squares that overflow or vanish are
 /// scaled first. The norm of nothing is 0 for ord 1 and 2. Throws ValueError for another ord.
-Tensor norm(const Tensor& x, const NormOptions& options = {});
+Tensor norm(const Tensor& x, const VectorNormOptions& options = {});
 /// Sums of the elements up to each along `axis`; f32 is added up in f64, i64 wraps, boolean counts
 /// into i64.
 Tensor cumsum(const Tensor& x, std::int64_t axis, const CumsumOptions& options = {});
