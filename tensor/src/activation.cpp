@@ -13,6 +13,8 @@ using detail::map_float;
 
 namespace {
 
+constexpr double root_half = 0.70710678118654752440;
+
 template <class T>
 T logistic(T x) {
     // exp of a negative number only, so that nothing overflows.
@@ -58,20 +60,15 @@ Tensor elu(const Tensor& x, double alpha) {
     });
 }
 
+// In f64 for f32 as well: arguments that are rounded cost digits of the tails.
 Tensor gelu(const Tensor& x, const GeluOptions& options) {
     if (options.approximate == Approximate::tanh) {
-        return map_float("gelu", x, [](auto v) {
-            using T = decltype(v);
-            constexpr T root = static_cast<T>(gelu_tanh_scale);
-            constexpr T cubic = static_cast<T>(gelu_tanh_cubic);
-            return shared(v, (1 + std::tanh(root * (v + cubic * v * v * v))) / 2);
+        return map_float("gelu", x, [](double v) {
+            // (1 + tanh(u)) / 2 = sigmoid(2 u), which keeps its digits far left.
+            return shared(v, logistic(2 * gelu_tanh_scale * (v + gelu_tanh_cubic * v * v * v)));
         });
     }
-    return map_float("gelu", x, [](auto v) {
-        using T = decltype(v);
-        constexpr T root_half = static_cast<T>(0.70710678118654752440);
-        return shared(v, std::erfc(-v * root_half) / 2);
-    });
+    return map_float("gelu", x, [](double v) { return shared(v, std::erfc(-v * root_half) / 2); });
 }
 
 Tensor silu(const Tensor& x) {

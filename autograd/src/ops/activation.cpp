@@ -42,6 +42,7 @@ constexpr OpRow rows[] = {
      .backward = "gx = gy (1 - y²)",
      .holds = "|y| <= 1",
      .torch = "torch.tanh",
+     .f32_ulp = 8,
      .samples = [] { return smooth(tanh, "torch.tanh(a)"); }},
     {.name = "sigmoid",
      .forward = "y = 1 / (1 + exp(-x))",
@@ -59,7 +60,7 @@ constexpr OpRow rows[] = {
      .forward = "y = max(x, 0)",
      .backward = "gx = gy where x > 0, else 0",
      .holds = "y >= 0",
-     .domain = "the derivative is 0 at 0",
+     .domain = "the derivative is 0 at 0 and at NaN",
      .torch = "torch.relu",
      .samples = [] { return kinked(relu, "torch.relu(a)"); }},
     {.name = "leaky_relu",
@@ -120,7 +121,7 @@ V right_or(const V& x, const V& gy, const V& left) {
     return where(greater(in, zeros({}, in.dtype())), gy, left);
 }
 
-/// Beyond ±40, exp(-x² / 2) and 1 - tanh are exactly 0, in f64 too.
+/// Beyond ±40, exp(-x² / 2) is exactly 0 and the sigmoid 0 or 1 and sigmoid 0 or 1, in f64 too.
 template <class V>
 V near_gelu(const V& x) {
     return clamp(x, {.min = -40, .max = 40});
@@ -133,9 +134,10 @@ V gelu_slope(const V& x, Approximate approximate) {
         const V share = scale(erf(scale(z, root_half)) + 1.0, 0.5);
         return share + z * scale(exp(scale(square(z), -0.5)), 1 / root_two_pi);
     }
-    const V t = tanh(scale(z + scale(pow(z, 3), gelu_tanh_cubic), gelu_tanh_scale));
-    const V bend = scale(scale(square(z), 3 * gelu_tanh_cubic) + 1.0, gelu_tanh_scale);
-    return scale(t + 1.0, 0.5) + scale(z * (1.0 - square(t)) * bend, 0.5);
+    // (1 + tanh(u)) / 2 = sigmoid(2 u), which keeps its digits far left.
+    const V share = sigmoid(scale(z + scale(pow(z, 3), gelu_tanh_cubic), 2 * gelu_tanh_scale));
+    const V bend = scale(scale(square(z), 3 * gelu_tanh_cubic) + 1.0, 2 * gelu_tanh_scale);
+    return share + z * share * (1.0 - share) * bend;
 }
 
 }  // namespace

@@ -99,8 +99,8 @@ constexpr OpRow rows[] = {
     {.name = "logsumexp",
      .forward = "y = m + log(sum of exp(x - m) over the axes), m the largest x",
      .backward = "gx = gy exp(x - y), 0 where y = -inf",
-     .domain = "-inf if every x is -inf or there is none; inf, with gradient NaN there, at an x of "
-               "inf",
+     .domain = "-inf if every x is -inf or there is none; inf, with a gradient that is NaN, if any "
+               "x is inf",
      .torch = "torch.logsumexp",
      .samples =
          [] {

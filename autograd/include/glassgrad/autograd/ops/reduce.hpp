@@ -32,7 +32,7 @@ Variable amin(const Variable& x, const ReduceOptions& options = {});
 Variable argmax(const Variable& x, const ArgOptions& options = {});
 /// As `argmax`, for the smallest.
 Variable argmin(const Variable& x, const ArgOptions& options = {});
-/// log of the sum of eˣ. Derivative: gx = gy exp(x - y), 0 where y is -inf, NaN at an x of inf.
+/// log of the sum of eˣ. Derivative: gx = gy exp(x - y), 0 where y is -inf, NaN where y is inf.
 Variable logsumexp(const Variable& x, const ReduceOptions& options = {});
 /// Norm of ord 2 (default), 1 or infinity. Derivative: gx = gy x / y, 0 at the zero vector; for ord
 /// 1 gy sign(x), for infinity to the largest |x|, shared by equal ones.

@@ -38,7 +38,7 @@ Tensor mean(const Tensor& x, const ReduceOptions& options = {});
 /// The divisor is n - correction, and correction is 0 unless given (NumPy's default; PyTorch's is
 /// 1). Throws ValueError where that leaves no degree of freedom.
 Tensor var(const Tensor& x, const VarOptions& options = {});
-/// The square root of `var`.
+/// The square root of `var`. Beside a `using namespace glassgrad`, call it glassgrad::std.
 Tensor std(const Tensor& x, const VarOptions& options = {});
 /// f32 is multiplied in f64. boolean counts into i64, i64 wraps. The product of nothing is 1.
 Tensor prod(const Tensor& x, const ReduceOptions& options = {});
