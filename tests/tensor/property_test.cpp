@@ -192,3 +192,10 @@ TEST_CASE("maximum and minimum share out their operands, where picks them apart"
     CHECK(same(logical_or(less(a, b), equal(a, b)).astype(f64), less_equal(a, b).astype(f64)));
     CHECK(same(not_equal(a, b).astype(f64), logical_not(equal(a, b)).astype(f64)));
 }
+
+TEST_CASE("heads are merged by a permute and a reshape, not by a reshape alone") {
+    const Tensor heads = reshape(arange(1, 9), {1, 2, 2, 2});  // (batch, heads, query, width)
+    CHECK(allclose(reshape(permute(heads, {0, 2, 1, 3}), {1, 2, 4}),
+                   tensor({{{1, 2, 5, 6}, {3, 4, 7, 8}}}, i64)));
+    CHECK_FALSE(allclose(reshape(heads, {1, 2, 4}), tensor({{{1, 2, 5, 6}, {3, 4, 7, 8}}}, i64)));
+}
