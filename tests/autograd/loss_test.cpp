@@ -264,3 +264,59 @@ TEST_CASE("tied weights get both gradients") {
             f64),
         1e-8));
 }
+
+TEST_CASE("losses of elements are exact where they are easily lost") {
+    const auto one = [](double x, DType dtype) { return parameter(full({}, x, dtype)); };
+    for (const DType dtype : {f64, f32}) {
+        const auto bce = [&](double x, double t, double loss, double slope) {
+            INFO("logit " << x << ", target " << t);
+            const Variable logit = one(x, dtype);
+            const Variable y = bce_with_logits(logit, Variable(full({}, t, dtype)));
+            CHECK(y.item() == loss);
+            CHECK(gradient(y, logit).item() == slope);
+        };
+        bce(1e4, 1, 0, 0);
+        bce(1e4, 0, 1e4, 1);
+        bce(-1e4, 1, 1e4, -1);
+        bce(-1e4, 0, 0, 0);
+        bce(inf, 1, 0, 0);
+        bce(-inf, 0, 0, 0);
+        bce(inf, 0, inf, 1);
+        const auto kl = [&](double x, double p, double loss, double slope) {
+            const Variable log_q = one(x, dtype);
+            const Variable y = kl_div(log_q, Variable(full({}, p, dtype)));
+            CHECK(y.item() == loss);
+            CHECK(gradient(y, log_q).item() == slope);
+        };
+        kl(-inf, 0, 0, 0);
+        kl(-2, 0, 0, 0);
+        kl(-2, 1, 2, -1);
+        kl(-inf, 1, inf, -1);
+        const Variable p = one(0, dtype);
+        const Variable nothing = kl_div(Variable(full({}, -2, dtype)), p);
+        CHECK(gradient(nothing, p).item() == 0);
+
+        const Variable x = parameter(tensor({1.0, 3.0, -2.0}, f64).astype(dtype));
+        const Variable t(tensor({1.0, 2.0, 2.0}, f64).astype(dtype));
+        const auto slopes = [&](const Variable& y) { return gradient(y, x).astype(f64); };
+        CHECK(close(slopes(l1_loss(x, t, {.reduction = Reduction::sum})),
+                    tensor({0.0, 1.0, -1.0}, f64)));
+        CHECK(close(slopes(huber_loss(x, t, {.reduction = Reduction::sum, .delta = 1})),
+                    tensor({0.0, 1.0, -1.0}, f64)));
+        CHECK(huber_loss(x, t, {.reduction = Reduction::sum, .delta = 1}).item() == 4);
+        const Variable none = parameter(zeros({0, 2}, dtype));
+        CHECK(mse_loss(none, none).item() == 0);
+        CHECK(gradient(mse_loss(none, none), none).shape() == Shape{0, 2});
+    }
+    CHECK(message_of<ShapeError>([] {
+              mse_loss(ones({3, 1}), ones({3}));
+          }) ==
+          "mse_loss: x (3, 1) and target (3,) have different shapes; reshape one of them; a loss "
+          "does not broadcast");
+    CHECK(message_of<TypeError>([] { l1_loss(ones({3}), ones({3}, f64)); }) ==
+          "l1_loss: x is f32, the target f64; convert one with astype");
+    CHECK(message_of<TypeError>([] { mse_loss(arange(3), arange(3)); }) ==
+          "mse_loss: needs a floating tensor, got i64; convert with astype(f32) or astype(f64)");
+    CHECK(message_of<ValueError>([] { huber_loss(ones({3}), ones({3}), {.delta = 0}); }) ==
+          "huber_loss: delta must be positive, got 0");
+}
