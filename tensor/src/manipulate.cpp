@@ -1,11 +1,11 @@
-// Shape functions. Reshape shares the buffer; everything else copies once, in runs as long as the
-// strides allow.
+// Functions that move elements: one shape seen as another, parts, joins. Reshape shares the buffer;
+// everything else copies once, in runs as long as the strides allow.
 
 #include <glassgrad/tensor/ops.hpp>
 
 #include "dispatch.hpp"
 #include "fail.hpp"
-#include "strided.hpp"
+#include "strided_copy.hpp"
 
 #include <algorithm>
 #include <array>
@@ -20,26 +20,6 @@ using detail::Strides;
 using detail::with_type;
 
 namespace {
-
-/// A dense copy of what `strides` and `start` read from the buffer of x, in the given shape.
-Tensor gather(const Tensor& x, const Shape& shape, const Strides& strides, std::int64_t start) {
-    Tensor result = Tensor::empty(shape, x.dtype());
-    const detail::StridedWalk<1> walk(shape, {strides});
-    with_type(x.dtype(), [&](auto type) {
-        using T = typename decltype(type)::type;
-        const T* in = x.data<T>() + start;
-        T* out = result.mutable_data<T>();
-        walk([&](std::int64_t at, const auto& offsets, std::int64_t n, const auto& steps) {
-            const T* from = in + offsets[0];
-            if (steps[0] == 1) {
-                std::copy_n(from, n, out + at);
-            } else {
-                for (std::int64_t i = 0; i < n; ++i) out[at + i] = from[i * steps[0]];
-            }
-        });
-    });
-    return result;
-}
 
 /// A slice with its bounds resolved: `count` items from `start`, `step` apart.
 struct Range {
@@ -128,7 +108,7 @@ Tensor permute(const Tensor& x, std::span<const std::int64_t> axes) {
         same = same && axis == i;
     }
     if (same) return x;
-    return gather(x, shape, strides, 0);
+    return detail::strided_copy(x, shape, strides, 0);
 }
 
 Tensor permute(const Tensor& x, std::initializer_list<std::int64_t> axes) {
@@ -159,7 +139,7 @@ Tensor slice(const Tensor& x, std::int64_t axis, const SliceOptions& options) {
     std::int64_t& stride = strides[static_cast<std::size_t>(range.axis)];
     const std::int64_t start = shape.numel() == 0 ? 0 : range.start * stride;
     stride *= range.step;
-    return gather(x, shape, strides, start);
+    return detail::strided_copy(x, shape, strides, start);
 }
 
 Tensor slice_scatter(const Tensor& y, const Shape& shape, std::int64_t axis,
@@ -276,7 +256,7 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
     if (broadcast_shapes("broadcast_to", x.shape(), shape) != shape) {
         fail<ShapeError>("broadcast_to: {} does not broadcast to {}", x.shape(), shape);
     }
-    return gather(x, shape, detail::broadcast_strides(x.shape(), shape), 0);
+    return detail::strided_copy(x, shape, detail::broadcast_strides(x.shape(), shape), 0);
 }
 
 }  // namespace glassgrad

@@ -1,6 +1,7 @@
 // matmul: leading axes broadcast, transposed operands are read in place. Work is split over the
 // batch, or over blocks of rows of one large product; the split depends on the shapes alone.
 
+#include <glassgrad/tensor/detail/products.hpp>
 #include <glassgrad/tensor/ops.hpp>
 
 #include "blas.hpp"
@@ -183,6 +184,42 @@ Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
     if (rb == 1) shape.erase(shape.rank() - 1);
     if (ra == 1) shape.erase(shape.rank() - (rb == 1 ? 1 : 2));
     return result.with_shape(shape);
+}
+
+void detail::check_bmm(const Shape& a, const Shape& b) {
+    if (a.rank() != 3 || b.rank() != 3) {
+        fail<ShapeError>(hint("matmul takes other ranks, and broadcasts"),
+                         "bmm: needs (batch, m, k) and (batch, k, n), got {} and {}", a, b);
+    }
+    if (a[0] != b[0]) {
+        fail<ShapeError>(hint("matmul broadcasts"),
+                         "bmm: cannot multiply {} by {}: batch sizes {} and {} differ", a, b, a[0],
+                         b[0]);
+    }
+    if (a[2] != b[1]) {
+        fail<ShapeError>(detail::Hint{a[2] == b[2] ? "transpose b" : ""},
+                         "bmm: cannot multiply {} by {}: inner sizes {} and {} differ", a, b, a[2],
+                         b[1]);
+    }
+}
+
+void detail::check_outer(const Shape& a, const Shape& b) {
+    if (a.rank() == 1 && b.rank() == 1) return;
+    fail<ShapeError>(hint("reshape to (-1,)"), "outer: needs two vectors, got {} and {}", a, b);
+}
+
+Tensor bmm(const Tensor& a, const Tensor& b) {
+    detail::require_defined("bmm", a);
+    detail::require_defined("bmm", b);
+    detail::check_bmm(a.shape(), b.shape());
+    return matmul(a, b);
+}
+
+Tensor outer(const Tensor& a, const Tensor& b) {
+    detail::require_defined("outer", a);
+    detail::require_defined("outer", b);
+    detail::check_outer(a.shape(), b.shape());
+    return matmul(a.with_shape({a.numel(), 1}), b.with_shape({1, b.numel()}));
 }
 
 }  // namespace glassgrad

@@ -26,9 +26,13 @@ std::span<const OpRow> choose_rows();
 std::span<const OpRow> layer_norm_rows();
 std::span<const OpRow> loss_rows();
 std::span<const OpRow> product_rows();
+std::span<const OpRow> einsum_rows();
 std::span<const OpRow> reduce_rows();
 std::span<const OpRow> extreme_rows();
 std::span<const OpRow> shape_rows();
+std::span<const OpRow> axes_rows();
+std::span<const OpRow> index_rows();
+std::span<const OpRow> rearrange_rows();
 std::span<const OpRow> normalize_rows();
 
 /// The row of `name`; a name without a row does not compile.

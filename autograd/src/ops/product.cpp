@@ -1,6 +1,7 @@
-// The matrix product.
+// Products of matrices. einsum has a file of its own.
 
 #include <glassgrad/autograd/ops.hpp>
+#include <glassgrad/tensor/detail/products.hpp>
 
 #include "family.hpp"
 
@@ -46,6 +47,35 @@ Samples matmul_samples() {
     return samples;
 }
 
+template <class F>
+OpSample product_of(std::string_view label, const Shape& a, const Shape& b, F f,
+                    std::string_view torch) {
+    return detail::sample(label, spread(a, {-2, 2}, 1), spread(b, {-2, 2}, 2), f, torch);
+}
+
+Samples bmm_samples() {
+    Samples samples;
+    for (const auto& [a, b] : {std::pair<Shape, Shape>{{2, 3, 4}, {2, 4, 5}},
+                               {{1, 1, 3}, {1, 3, 1}},
+                               {{0, 2, 3}, {0, 3, 4}},
+                               {{2, 3, 0}, {2, 0, 4}}}) {
+        samples.push_back(product_of(
+            to_string(a) + " by " + to_string(b), a, b,
+            [](const Variable& x, const Variable& y) { return bmm(x, y); }, "torch.bmm(a, b)"));
+    }
+    return samples;
+}
+
+Samples outer_samples() {
+    Samples samples;
+    for (const auto& [a, b] : {std::pair<Shape, Shape>{{3}, {4}}, {{1}, {1}}, {{0}, {2}}}) {
+        samples.push_back(product_of(
+            to_string(a) + " with " + to_string(b), a, b,
+            [](const Variable& x, const Variable& y) { return outer(x, y); }, "torch.outer(a, b)"));
+    }
+    return samples;
+}
+
 constexpr OpRow rows[] = {
     {.name = "matmul",
      .forward = "y[..., i, j] = sum_k a[..., i, k] b[..., k, j]",
@@ -54,6 +84,19 @@ constexpr OpRow rows[] = {
      .records = "matmul reshape",
      .f32_ulp = 8,
      .samples = matmul_samples},
+    {.name = "bmm",
+     .forward = "y[p, i, j] = sum_k a[p, i, k] b[p, k, j]",
+     .backward = "ga = gy bᵀ; gb = aᵀ gy",
+     .torch = "torch.bmm",
+     .records = "matmul",
+     .samples = bmm_samples},
+    {.name = "outer",
+     .forward = "y[i, j] = a[i] b[j]",
+     .backward = "ga = gy b; gb = gyᵀ a",
+     .domain = "vectors, as in PyTorch (NumPy flattens)",
+     .torch = "torch.outer",
+     .records = "matmul reshape",
+     .samples = outer_samples},
 };
 
 /// gb of a stack `a` times one matrix: the rows of all matrices together, in one product, in
@@ -102,6 +145,16 @@ Variable matmul(const Variable& a, const Variable& b, const MatmulOptions& optio
                           : matmul(left, gy, {.transpose_a = !ta});
             },
             a));
+}
+
+Variable bmm(const Variable& a, const Variable& b) {
+    detail::check_bmm(a.shape(), b.shape());
+    return matmul(a, b);
+}
+
+Variable outer(const Variable& a, const Variable& b) {
+    detail::check_outer(a.shape(), b.shape());
+    return matmul(reshape(a, {a.numel(), 1}), reshape(b, {1, b.numel()}));
 }
 
 }  // namespace glassgrad

@@ -260,7 +260,8 @@ def save():
     with np.errstate(all="ignore"):
         import make_numpy_shape_cases as shapes
         for family in (binaries, scalars, unaries, selections, reductions, shapes.products,
-                       shapes.softmaxes, shapes.movements, shapes.joins, shapes.creations):
+                       shapes.softmaxes, shapes.movements, shapes.joins, shapes.creations,
+                       shapes.axes, shapes.rearrangements, shapes.indexing, shapes.sums_of_products):
             family()
     encode.dump(pathlib.Path(__file__).resolve().parent / "numpy_cases.json", "", cases)
     print(len(cases), "cases")

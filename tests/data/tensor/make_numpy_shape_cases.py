@@ -186,3 +186,155 @@ def creations():
     x = Operand(np.array([2**53 + 1, 2**63 - 1, -2**63, 16777217]))
     add("astype", [x], x.value.astype(F64), dtype="float64")
     add("astype", [x], x.value.astype(F32), dtype="float32")
+
+
+def axes():
+    for dtype in ALL:
+        for shape, by in [((1, 3, 1), None), ((1, 3, 1), [0]), ((1, 3, 1), [-1, 0]), ((), None), ((3, 2), None), ((0, 1), [1]),
+                          ((1,) * 8, None), ((2, 1, 3, 1, 2, 1, 1, 2), [1, -3]), ((2, 3), [])]:
+            x = grid(dtype, shape, 3)
+            add("squeeze", [x], np.squeeze(x.value, None if by is None else tuple(by)), **({} if by is None else {"axes": by}))
+        for shape, axis in [((), 0), ((), -1), ((2, 3), 0), ((2, 3), 1), ((2, 3), 2), ((2, 3), -3), ((0, 2), -1), ((1, 2, 1, 2, 1, 2, 1), 4)]:
+            x = grid(dtype, shape, 4)
+            add("unsqueeze", [x], np.expand_dims(x.value, axis), axis=axis)
+        for shape, to, result in [((2, 1), (4, -1, 3), (4, 2, 3)), ((3,), (-1,), (3,)), ((), (2, 2), (2, 2)), ((1, 3), (0, -1), (0, 3)),
+                                  ((2, 1, 2, 1), (1, 2, 1, 2, -1, 3, 2, 2), (1, 2, 1, 2, 2, 3, 2, 2))]:
+            x = grid(dtype, shape, 5)
+            add("expand", [x], np.broadcast_to(x.value, result), shape=list(to))
+        for shape, sizes, axis in [((5, 2), [2, 2, 1], 0), ((2, 5), [0, 4, 1], -1), ((0, 3), [0], 0), ((2, 3, 4), [1, 2], 1)]:
+            x = grid(dtype, shape, 6)
+            for part, value in enumerate(np.split(x.value, np.cumsum(sizes)[:-1], axis)):
+                add("split_sizes", [x], value, sizes=sizes, axis=axis, part=part)
+        for shape, size, axis in [((6, 2), 2, 0), ((2, 5), 2, 1), ((2, 3), 7, -1), ((0, 2), 3, 0), ((2, 1, 2, 1, 3, 1, 1, 2), 2, 4)]:
+            x = grid(dtype, shape, 7)
+            for part, value in enumerate(np.split(x.value, np.arange(size, shape[axis], size), axis)):
+                add("split", [x], value, size=size, axis=axis, part=part)
+        for shape, count, axis in [((6, 2), 3, 0), ((2, 6), 4, 1), ((5,), 2, 0), ((2, 3), 1, -1)]:
+            x = grid(dtype, shape, 8)
+            size = -(-shape[axis] // count)
+            for part, value in enumerate(np.split(x.value, np.arange(size, shape[axis], size), axis)):
+                add("chunk", [x], value, count=count, axis=axis, part=part)
+        add("chunk", [grid(dtype, (0, 2), 9)], np.zeros((0, 2), dtype), count=3, axis=0, part=2)
+
+
+def rearrangements():
+    least = -2**63
+    for dtype in ALL:
+        for shape, widths in [((), []), ((3,), [(1, 2)]), ((2, 3), [(0, 0), (2, 1)]), ((2, 3, 2), [(1, 0), (0, 2), (3, 1)]), ((0, 2), [(2, 1), (0, 1)]),
+                              ((2, 0), [(0, 0), (0, 0)]), ((1, 2, 1, 2, 1, 2, 1, 2), [(0, 1), (0, 0)] * 4)]:
+            x = grid(dtype, shape, 1)
+            for value in (0, 1, -3):
+                add("pad", [x], np.pad(x.value, widths, constant_values=value) if widths else x.value,
+                    before=[w[0] for w in widths], after=[w[1] for w in widths], number=value)
+        for shape, by in [((), None), ((5,), None), ((2, 3), [1]), ((2, 3, 4), [0, -1]), ((2, 3, 4), []), ((0, 3), None), ((3, 1), [1]),
+                          ((2, 1, 3, 1, 2, 1, 1, 2), None), ((2, 1, 3, 1, 2, 1, 1, 2), [2, -1])]:
+            x = grid(dtype, shape, 2)
+            add("flip", [x], np.flip(x.value, None if by is None else tuple(by)), **({} if by is None else {"axes": by}))
+        for shape, shifts, by in [((5,), [2], [0]), ((5,), [-7], [0]), ((2, 3), [1, -1], [0, 1]), ((3, 4), [1, 2], [1, 1]), ((0, 3), [1], [0]),
+                                  ((2, 0), [1], [0]), ((), [], []), ((5, 2), [2**63 - 1], [0]), ((5, 2), [least], [-2]),
+                                  ((2, 1, 3, 1, 2, 1, 1, 2), [1, 5, 1], [0, 2, -1])]:
+            x = grid(dtype, shape, 3)
+            add("roll", [x], np.roll(x.value, [s % 60 for s in shifts], by) if shifts else x.value, shifts=shifts, axes=by)
+        for shape in ((3, 4), (4, 3), (2, 3, 3), (0, 3), (2, 0), (1, 2, 1, 2, 1, 1, 3, 2)):
+            for diagonal in (0, 1, -1, 2, -2, 10, -10, 2**63 - 1, least):
+                x = grid(dtype, shape, 4)
+                k = max(-50, min(50, diagonal))
+                add("tril", [x], np.tril(x.value, k), diagonal=diagonal)
+                add("triu", [x], np.triu(x.value, k), diagonal=diagonal)
+        for shape, counts in [((), []), ((), [3]), ((3,), [2]), ((2, 3), [2, 1]), ((2, 3), [2, 3, 2]), ((2, 3), [0, 2]), ((0, 2), [2, 2]),
+                              ((2, 3), [1, 1]), ((2, 1, 2), [1, 2, 1, 1, 3, 2, 1, 1]), ((2,), [0, 2**40, 3])]:
+            x = grid(dtype, shape, 5)
+            value = np.tile(x.value, counts) if max(counts, default=0) < 100 else np.zeros((0, 2**40, 6), dtype)
+            add("repeat", [x], value, counts=counts)
+    x = Operand(np.array([[1.0, np.nan, np.inf], [2.0, -np.inf, np.nan], [-0.0, 3.0, -0.0]], F64))
+    for diagonal in (0, -1, 1):
+        add("tril", [x], np.tril(x.value, diagonal), diagonal=diagonal)
+        add("triu", [x], np.triu(x.value, diagonal), diagonal=diagonal)
+
+
+def whole(values):
+    return Operand(np.array(values, I64))
+
+
+def indexing():
+    none = whole(np.zeros((0,)))
+    for dtype in ALL:
+        for shape, axis, i in [((3,), 0, 1), ((2, 3), 0, -1), ((2, 3), 1, 2), ((2, 3, 4), -2, -3), ((2, 0), 0, 1), ((2, 1, 3, 1, 2, 1, 1, 2), 4, 1)]:
+            x = grid(dtype, shape, 1)
+            add("select", [x], x.value.take(i, axis), axis=axis, index=i)
+        for shape, at in [((4,), whole(2)), ((4,), whole([3, 0, 3])), ((4, 2), whole([[0, 3, 0], [2, 0, 3]])), ((3, 2), none), ((3, 0), whole([1, 1])),
+                          ((2, 1, 3), whole(np.arange(16).reshape(2, 1, 2, 1, 2, 2) % 2))]:
+            x = grid(dtype, shape, 2)
+            add("index", [x, at], x.value[at.value])
+        for shape, axis, at in [((4,), 0, whole([3, 0, 3])), ((2, 4, 3), 1, whole([3, 0, 3, 3, 1])), ((2, 3), -1, whole([2])), ((3, 2), 0, none),
+                                ((0, 2), 1, whole([1, 1])), ((2, 1, 3, 1, 2, 1, 1, 2), 2, whole([2, 2, 0]))]:
+            x = grid(dtype, shape, 3)
+            add("index_select", [x, at], x.value.take(at.value, axis), axis=axis)
+        for shape, axis, at in [((4,), 0, whole([3, 0, 3, 1, 1])), ((3, 4), 1, whole([[0, 0], [3, 1], [2, 2]])), ((2, 3, 2), 1, whole([[[2, 0]], [[1, 1]]])),
+                                ((3, 4), -2, whole(np.zeros((0, 4)))), ((0, 3), 1, whole(np.zeros((0, 2)))),
+                                ((2, 1, 3, 1, 2, 1, 1, 2), 2, whole(np.arange(16).reshape(2, 1, 2, 1, 2, 1, 1, 2) % 3))]:
+            x = grid(dtype, shape, 4)
+            add("gather", [x, at], np.take_along_axis(x.value, at.value, axis), axis=axis)
+        for rows, at in [((4, 2), whole([0, 0, 2, 0])), ((5, 3), whole([[4, 1, 1], [0, 4, 3]])), ((4, 2), whole(3)), ((4, 0), whole([1])),
+                         ((4, 2), whole(np.zeros((2, 0)))), ((2, 3), whole(np.arange(8).reshape(1, 2, 1, 2, 1, 2, 1) % 2))]:
+            weight = grid(dtype, rows, 5)
+            add("embedding", [weight, at], weight.value[at.value])
+    x = grid(F64, (3, 4), 6)
+    at = whole([[1, 3], [0, 0]])
+    add("gather", [x, at], np.take_along_axis(x.value[:2], at.value, 1), axis=1)  # a smaller index
+    for dtype in NUMBERS:
+        for shape, axis, at in [((4, 2), 0, [1, 3, 1]), ((2, 3, 2), 1, [2, 2]), ((3, 2), -2, []), ((3,), 0, [0, 0, 0, 2]), ((2, 0), 0, [1]),
+                                ((2, 1, 3, 1, 2, 1, 1, 2), 4, [1, 1, 0])]:
+            index = whole(at)
+            narrow = list(shape)
+            narrow[axis] = len(at)
+            x, source = grid(dtype, shape, 7), grid(dtype, tuple(narrow), 8)
+            result = np.moveaxis(x.value.copy(), axis, 0)
+            np.add.at(result, index.value, np.moveaxis(source.value, axis, 0))
+            add("index_add", [x, index, source], np.moveaxis(result, 0, axis), axis=axis)
+        for shape, axis, at in [((3, 4), 1, [[0, 3], [3, 1]]), ((3, 2), 0, [[0, 2], [0, 2], [1, 2], [0, 0]]), ((3, 2), -1, [[1], [0]]),
+                                ((4,), 0, [1, 1, 1]), ((3, 2), 0, np.zeros((0, 2))), ((2, 1, 3, 1, 2, 1, 1, 2), 2, np.zeros((1, 1, 4, 1, 2, 1, 1, 1)))]:
+            index = whole(at)
+            x, source = grid(dtype, shape, 9), grid(dtype, index.value.shape, 10)
+            result = x.value.copy()
+            for place in np.ndindex(index.value.shape):
+                to = list(place)
+                to[axis] = index.value[place]
+                result[tuple(to)] += source.value[place]
+            add("scatter_add", [x, index, source], result, axis=axis)
+    x, big = Operand(np.array([2**63 - 1, -2**63])), Operand(np.array([1, -1, 1]))
+    add("index_add", [x, whole([0, 1, 0]), big], np.array([-2**63 + 1, 2**63 - 1]), axis=0)
+    add("scatter_add", [x, whole([0, 1, 0]), big], np.array([-2**63 + 1, 2**63 - 1]), axis=0)
+
+
+def sums_of_products():
+    for dtype in NUMBERS:
+        for a, b in [((2, 3, 4), (2, 4, 5)), ((1, 1, 1), (1, 1, 1)), ((0, 2, 3), (0, 3, 2)), ((2, 3, 0), (2, 0, 2))]:
+            x, y = grid(dtype, a, 1), grid(dtype, b, 2)
+            add("bmm", [x, y], np.matmul(x.value, y.value))
+        for a, b in [(3, 4), (1, 1), (0, 2), (5, 0)]:
+            x, y = grid(dtype, (a,), 3), grid(dtype, (b,), 4)
+            add("outer", [x, y], np.outer(x.value, y.value))
+        for equation, a, b in EINSUMS_OF_TWO:
+            x, y = grid(dtype, a, 5), grid(dtype, b, 6)
+            add("einsum", [x, y], np.einsum(equation, x.value, y.value), equation=equation)
+        for equation, a in EINSUMS_OF_ONE:
+            x = grid(dtype, a, 7)
+            add("einsum", [x], np.einsum(equation, x.value), equation=equation)
+
+
+EINSUMS_OF_TWO = [
+    ("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("ij,kj->ki", (2, 3), (4, 3)), ("ji,jk->ik", (3, 2), (3, 4)),
+    ("bqd,bkd->bqk", (2, 3, 4), (2, 5, 4)), ("bhqd,bhkd->bhqk", (2, 2, 3, 4), (2, 2, 5, 4)), ("bqhd,bkhd->bhqk", (2, 3, 2, 4), (2, 5, 2, 4)),
+    ("i,j->ij", (2,), (3,)), ("i,i->i", (3,), (3,)), ("i,i->", (3,), (3,)), ("i,i", (3,), (3,)), (",->", (), ()), (",i->i", (), (3,)),
+    ("ij,->ji", (2, 3), ()), ("ij,j->i", (2, 3), (3,)), ("ij,ij->ij", (2, 3), (2, 3)), ("ij,ij->", (2, 3), (2, 3)), ("ijk,jl->il", (2, 3, 4), (3, 5)),
+    ("ij,kl->jl", (2, 3), (4, 5)), ("ij,kl->", (2, 3), (4, 5)), ("ii,ij->j", (3, 3), (3, 4)), ("iij,jk->ki", (2, 2, 3), (3, 4)),
+    ("ij,jj->ij", (2, 3), (3, 3)), ("...ij,...jk->...ik", (5, 2, 3), (3, 4)), ("...ij,...jk", (5, 1, 2, 3), (6, 3, 4)),
+    ("...ij,jk->...ik", (5, 2, 3), (3, 4)), ("i...,i...->...", (3, 2), (3, 1)), ("i...j,j->...i", (2, 4, 3), (3,)), ("...,...->...", (2, 1), (3,)),
+    ("...a,...b->ba...", (1, 2), (4, 3)), ("ij,jk->ki", (0, 3), (3, 2)), ("ij,jk->ik", (2, 0), (0, 3)), ("Ab,bC->CA", (2, 3), (3, 4)),
+    ("bA,Ac", (2, 3), (3, 4)), (" i j , j k -> i k ", (2, 3), (3, 4)), ("abcdefgh,h->abcdefg", (1, 2, 1, 2, 1, 2, 1, 3), (3,)),
+    ("abcd,efgh->abcdefgh", (1, 2, 1, 2), (2, 1, 2, 1)), ("iji,j->ij", (2, 3, 2), (3,))]
+EINSUMS_OF_ONE = [
+    ("ij->ji", (2, 3)), ("ij->i", (2, 3)), ("ij->", (2, 3)), ("ij", (2, 3)), ("ba", (2, 3)), ("ii->i", (3, 3)), ("ii", (3, 3)), ("ii->", (3, 3)),
+    ("iij->ji", (2, 2, 3)), ("iiij->j", (2, 2, 2, 3)), ("iijj->ij", (2, 2, 3, 3)), ("...ij->...ji", (4, 2, 3)), ("...ii->...i", (4, 3, 3)),
+    ("i...->...", (2, 3, 4)), ("...->...", (2, 3)), ("->", ()), ("", ()), ("ij->i", (2, 0)), ("ij->j", (0, 3)), ("abcdefgh->hgfedcba", (1, 2, 1, 3, 1, 2, 1, 2))]

@@ -16,6 +16,18 @@ DType dtype(const Options& o) {
     return name == "float32" ? f32 : name == "float64" ? f64 : name == "int64" ? i64 : boolean;
 }
 
+std::int64_t whole(const Options& o, const char* key) { return o.at(key).get<std::int64_t>(); }
+std::size_t part(const Options& o) { return o.at("part").get<std::size_t>(); }
+Axes axes(const Options& o) { return o.contains("axes") ? Axes(list(o, "axes")) : Axes(); }
+
+std::vector<PadWidth> pad_widths(const Options& o) {
+    const auto before = list(o, "before");
+    const auto after = list(o, "after");
+    std::vector<PadWidth> widths;
+    for (std::size_t i = 0; i < before.size(); ++i) widths.push_back({before[i], after[i]});
+    return widths;
+}
+
 ReduceOptions reduce_options(const Options& o) {
     ReduceOptions options;
     if (o.contains("axes")) options.axes = Axes(list(o, "axes"));
@@ -128,6 +140,13 @@ const std::map<std::string, Call>& calls() {
                            {.transpose_a = o.value("transpose_a", false),
                             .transpose_b = o.value("transpose_b", false)});
          }},
+        {"bmm", binary(bmm)},
+        {"outer", binary(outer)},
+        {"einsum",
+         [](const Operands& a, const Options& o) {
+             const std::string equation = o.at("equation");
+             return a.size() == 1 ? einsum(equation, a.at(0)) : einsum(equation, a.at(0), a.at(1));
+         }},
         {"softmax", [](const Operands& a, const Options& o) { return softmax(a.at(0), axis(o)); }},
         {"log_softmax",
          [](const Operands& a, const Options& o) { return log_softmax(a.at(0), axis(o)); }},
@@ -150,6 +169,51 @@ const std::map<std::string, Call>& calls() {
          }},
         {"concat", [](const Operands& a, const Options& o) { return concat(a, axis(o)); }},
         {"stack", [](const Operands& a, const Options& o) { return stack(a, axis(o)); }},
+        {"squeeze", [](const Operands& a, const Options& o) { return squeeze(a.at(0), axes(o)); }},
+        {"unsqueeze",
+         [](const Operands& a, const Options& o) { return unsqueeze(a.at(0), axis(o)); }},
+        {"expand", [](const Operands& a, const Options& o) { return expand(a.at(0), shape(o)); }},
+        {"split",
+         [](const Operands& a, const Options& o) {
+             return split(a.at(0), whole(o, "size"), axis(o)).at(part(o));
+         }},
+        {"split_sizes",
+         [](const Operands& a, const Options& o) {
+             return split(a.at(0), list(o, "sizes"), axis(o)).at(part(o));
+         }},
+        {"chunk",
+         [](const Operands& a, const Options& o) {
+             return chunk(a.at(0), whole(o, "count"), axis(o)).at(part(o));
+         }},
+        {"pad", [](const Operands& a,
+                   const Options& o) { return pad(a.at(0), pad_widths(o), {.value = number(o)}); }},
+        {"flip", [](const Operands& a, const Options& o) { return flip(a.at(0), axes(o)); }},
+        {"roll",
+         [](const Operands& a, const Options& o) {
+             return roll(a.at(0), list(o, "shifts"), list(o, "axes"));
+         }},
+        {"tril",
+         [](const Operands& a, const Options& o) { return tril(a.at(0), whole(o, "diagonal")); }},
+        {"triu",
+         [](const Operands& a, const Options& o) { return triu(a.at(0), whole(o, "diagonal")); }},
+        {"repeat", [](const Operands& a,
+                      const Options& o) { return repeat(a.at(0), shape_of(o.at("counts"))); }},
+        {"select", [](const Operands& a,
+                      const Options& o) { return select(a.at(0), axis(o), whole(o, "index")); }},
+        {"index", [](const Operands& a, const Options&) { return index(a.at(0), a.at(1)); }},
+        {"index_select", [](const Operands& a,
+                            const Options& o) { return index_select(a.at(0), axis(o), a.at(1)); }},
+        {"index_add",
+         [](const Operands& a, const Options& o) {
+             return index_add(a.at(0), axis(o), a.at(1), a.at(2));
+         }},
+        {"gather",
+         [](const Operands& a, const Options& o) { return gather(a.at(0), axis(o), a.at(1)); }},
+        {"scatter_add",
+         [](const Operands& a, const Options& o) {
+             return scatter_add(a.at(0), axis(o), a.at(1), a.at(2));
+         }},
+        {"embedding", binary(embedding)},
         {"broadcast_to",
          [](const Operands& a, const Options& o) { return broadcast_to(a.at(0), shape(o)); }},
         {"zeros", created(zeros)},

@@ -1,0 +1,34 @@
+#pragma once
+// One copy through strides: what permute, slice, flip and broadcasting have in common.
+
+#include <glassgrad/tensor/tensor.hpp>
+
+#include "dispatch.hpp"
+#include "strided.hpp"
+
+#include <algorithm>
+
+namespace glassgrad::detail {
+
+/// A dense copy of what `strides` and `start` read from the buffer of x, in the given shape.
+inline Tensor strided_copy(const Tensor& x, const Shape& shape, const Strides& strides,
+                           std::int64_t start) {
+    Tensor result = Tensor::empty(shape, x.dtype());
+    const StridedWalk<1> walk(shape, {strides});
+    with_type(x.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        const T* in = x.data<T>() + start;
+        T* out = result.mutable_data<T>();
+        walk([&](std::int64_t at, const auto& offsets, std::int64_t n, const auto& steps) {
+            const T* from = in + offsets[0];
+            if (steps[0] == 1) {
+                std::copy_n(from, n, out + at);
+            } else {
+                for (std::int64_t i = 0; i < n; ++i) out[at + i] = from[i * steps[0]];
+            }
+        });
+    });
+    return result;
+}
+
+}  // namespace glassgrad::detail
