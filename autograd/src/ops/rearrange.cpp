@@ -85,10 +85,12 @@ Samples roll_samples() {
                 "a.roll(1, 0)")};
 }
 
-Samples triangle_samples(Variable (*f)(const Variable&, std::int64_t), std::string_view name) {
+Samples triangle_samples(Variable (*f)(const Variable&, std::int64_t), std::string_view name,
+                         std::int64_t everything) {
     Samples samples;
     for (const Shape& shape : {Shape{3, 4}, Shape{4, 3}, Shape{2, 3, 3}, Shape{0, 3}}) {
-        for (const std::int64_t diagonal : {0, 1, -1, 7}) {
+        for (const std::int64_t diagonal :
+             {std::int64_t{0}, std::int64_t{1}, std::int64_t{-1}, everything}) {
             const std::string call = std::string(name) + "(a, " + std::to_string(diagonal) + ")";
             samples.push_back(of(
                 to_string(shape) + ", diagonal " + std::to_string(diagonal), shape,
@@ -150,12 +152,12 @@ constexpr OpRow rows[] = {
      .forward = "y[i, j] = x[i, j] where j <= i + diagonal, else 0",
      .backward = "gx[i, j] = gy[i, j] where j <= i + diagonal, else 0",
      .torch = "torch.tril",
-     .samples = [] { return triangle_samples(tril, "torch.tril"); }},
+     .samples = [] { return triangle_samples(tril, "torch.tril", 7); }},
     {.name = "triu",
      .forward = "y[i, j] = x[i, j] where j >= i + diagonal, else 0",
      .backward = "gx[i, j] = gy[i, j] where j >= i + diagonal, else 0",
      .torch = "torch.triu",
-     .samples = [] { return triangle_samples(triu, "torch.triu"); }},
+     .samples = [] { return triangle_samples(triu, "torch.triu", -7); }},
     {.name = "repeat",
      .forward = "y = counts[i] copies of x along each axis i",
      .backward = "gx = sum of gy over the copies",
