@@ -2,6 +2,7 @@
 
 #include <glassgrad/tensor/ops.hpp>
 
+#include "along.hpp"
 #include "dispatch.hpp"
 #include "fail.hpp"
 #include "parallel.hpp"
@@ -13,6 +14,7 @@
 
 namespace glassgrad {
 
+using detail::Along;
 using detail::fail;
 using detail::hint;
 using detail::Hint;
@@ -74,21 +76,11 @@ void require_same_type(std::string_view op, const Tensor& x, const Tensor& src) 
                     x.shape(), src.dtype(), src.shape());
 }
 
-/// A tensor seen along one axis: `outer` blocks of `size` runs of `inner` elements.
-struct Along {
-    std::int64_t outer = 1;
-    std::int64_t size;
-    std::int64_t inner = 1;
-
-    Along(const Shape& shape, int axis) : size(shape[axis]) {
-        for (int i = 0; i < axis; ++i) outer *= shape[i];
-        for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
-    }
-    std::int64_t rows_a_chunk() const {
-        return std::max<std::int64_t>(
-            1, detail::parallel_threshold / std::max<std::int64_t>(1, inner));
-    }
-};
+/// Rows of `inner` elements that are worth a chunk of their own.
+std::int64_t rows_a_chunk(const Along& along) {
+    return std::max<std::int64_t>(
+        1, detail::parallel_threshold / std::max<std::int64_t>(1, along.inner));
+}
 
 /// Parts of x along `axis`, in place of which the result has the axes of `indices`.
 Tensor pick(std::string_view op, const Tensor& x, int axis, const Tensor& indices) {
@@ -112,7 +104,7 @@ Tensor pick(std::string_view op, const Tensor& x, int axis, const Tensor& indice
         const T* in = x.data<T>();
         T* out = result.mutable_data<T>();
         detail::for_chunks(
-            along.outer * count, along.rows_a_chunk(), [&](std::int64_t begin, std::int64_t end) {
+            along.outer * count, rows_a_chunk(along), [&](std::int64_t begin, std::int64_t end) {
                 for (std::int64_t row = begin; row < end; ++row) {
                     const std::int64_t from = row / count * along.size + at[row % count];
                     std::copy_n(in + from * along.inner, along.inner, out + row * along.inner);
@@ -252,7 +244,7 @@ Tensor index_add(Tensor x, std::int64_t axis, const Tensor& indices, const Tenso
         const Groups groups(indices.values<std::int64_t>(), along.size);
         const T* in = src.data<T>();
         T* out = x.mutable_data<T>();
-        detail::for_chunks(along.outer * along.size, along.rows_a_chunk(),
+        detail::for_chunks(along.outer * along.size, rows_a_chunk(along),
                            [&](std::int64_t begin, std::int64_t end) {
                                for (std::int64_t row = begin; row < end; ++row) {
                                    const auto places = groups.of(row % along.size);

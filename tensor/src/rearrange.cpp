@@ -2,6 +2,7 @@
 
 #include <glassgrad/tensor/ops.hpp>
 
+#include "along.hpp"
 #include "dispatch.hpp"
 #include "fail.hpp"
 #include "strided_copy.hpp"
@@ -11,6 +12,7 @@
 
 namespace glassgrad {
 
+using detail::Along;
 using detail::fail;
 using detail::hint;
 using detail::Strides;
@@ -19,18 +21,6 @@ using detail::with_type;
 namespace {
 
 std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
-
-/// A tensor seen along one axis: `outer` blocks of `size` runs of `inner` elements.
-struct Along {
-    std::int64_t outer = 1;
-    std::int64_t size;
-    std::int64_t inner = 1;
-
-    Along(const Shape& shape, int axis) : size(shape[axis]) {
-        for (int i = 0; i < axis; ++i) outer *= shape[i];
-        for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
-    }
-};
 
 Tensor rolled(const Tensor& x, std::int64_t shift, int axis) {
     const Along along(x.shape(), axis);

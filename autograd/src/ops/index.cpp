@@ -185,7 +185,7 @@ Samples embedding_samples() {
                 [](const Variable& weight) {
                     return embedding(weight, no_indices({2, 0}));
                 },
-                "F.embedding(torch.zeros(2, 0, dtype=torch.int64), a)")};
+                "a[torch.zeros(2, 0, dtype=torch.int64)]")};
 }
 
 constexpr OpRow rows[] = {
