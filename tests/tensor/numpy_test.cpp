@@ -55,7 +55,12 @@ Tolerance tolerance(const std::string& name) {
         {"pow_scalar", {1e-14, 3e-7}},  {"mean", {1e-13, 2e-7}},
         {"var", {1e-13, 2e-7}},         {"softmax", {1e-14, 1e-6}},
         {"log_softmax", {1e-14, 1e-6}}, {"softmax_vjp", {1e-13, 1e-5}},
-        {"linspace", {1e-15, 1e-7}},
+        {"linspace", {1e-15, 1e-7}},    {"expm1", {1e-14, 3e-7}},
+        {"log1p", {1e-14, 3e-7}},       {"sin", {1e-14, 3e-7}},
+        {"cos", {1e-14, 3e-7}},         {"rsqrt", {1e-15, 2e-7}},
+        {"std", {1e-13, 2e-7}},         {"prod", {1e-13, 2e-7}},
+        {"prod_vjp", {1e-13, 2e-7}},    {"norm", {1e-13, 2e-7}},
+        {"logsumexp", {1e-14, 2e-7}},   {"cumsum", {1e-13, 2e-7}},
     };
     const auto found = table.find(name);
     return found == table.end() ? Tolerance{0, 0} : found->second;

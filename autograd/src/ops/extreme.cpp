@@ -194,7 +194,9 @@ Variable logsumexp(const Variable& x, const ReduceOptions& options) {
                     equal(abs(total), full({}, std::numeric_limits<double>::infinity(), y.dtype()));
                 const auto parts = exp(in - where(endless, zeros({}, y.dtype()), total));
                 const auto whole = sum(parts, {.axes = axes, .keepdims = true});
-                return chain_mul(reshape(gy, kept), chain_div(parts, whole));
+                const Tensor empty = equal(tensor_of(whole), zeros({}, y.dtype()));
+                const auto share = parts / where(empty, ones({}, y.dtype()), whole);
+                return chain_mul(reshape(gy, kept), share);
             },
             result, x));
 }

@@ -30,7 +30,9 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, np.inf, -np.inf, np.nan, 1e-40,
 EXTREME = [2**63 - 1, -2**63, -1, 0, 1, 2, 2**62, 3037000500]
 
 ROUNDED = ("div", "pow", "pow_scalar", "div_scalar", "scalar_div", "exp", "log", "sqrt", "tanh", "mean",
-           "var", "softmax", "log_softmax", "softmax_vjp", "linspace", "arange")
+           "var", "softmax", "log_softmax", "softmax_vjp", "linspace", "arange", "expm1", "log1p",
+           "rsqrt", "reciprocal", "sin", "cos", "chain_div", "std", "prod", "prod_vjp", "norm",
+           "logsumexp", "cumsum")
 
 cases = []
 
@@ -141,14 +143,18 @@ def scalars():
 
 def unaries():
     floats = {"exp": (np.exp, False), "log": (np.log, True), "sqrt": (np.sqrt, True),
-              "tanh": (np.tanh, False), "relu": (lambda x: np.where(x < 0, 0, x), False)}
+              "tanh": (np.tanh, False), "relu": (lambda x: np.where(x < 0, 0, x), False),
+              "expm1": (np.expm1, False), "log1p": (np.log1p, True), "sin": (np.sin, False),
+              "cos": (np.cos, False), "reciprocal": (np.reciprocal, True),
+              "rsqrt": (lambda x: 1 / np.sqrt(x), True)}
     for name, (f, positive) in floats.items():
         for i, shape in enumerate(SHAPES):
             for dtype in FLOATS:
                 call(name, f, grid(dtype, shape, i, True) if positive else normal(dtype, shape, i))
         for dtype in FLOATS:
             call(name, f, Operand(np.array(SPECIAL + [88.7, -104.0, 20.0, 1e-8], dtype)))
-    for name, f in (("neg", np.negative), ("abs", np.abs)):
+    for name, f in (("neg", np.negative), ("abs", np.abs), ("sign", np.sign),
+                    ("square", np.square)):
         for i, shape in enumerate(SHAPES):
             for dtype in NUMBERS:
                 call(name, f, grid(dtype, shape, i))
@@ -166,9 +172,23 @@ def selections():
                 add("where", [grid(BOOL, c, i + 1), grid(dtype, a, i), grid(dtype, b, i + 3)],
                     np.where(grid(BOOL, c, i + 1).value, grid(dtype, a, i).value,
                              grid(dtype, b, i + 3).value))
+            value = {F32: -1.5, F64: -1.5, I64: -7, BOOL: 1}[dtype]
+            add("masked_fill", [grid(dtype, a, i), grid(BOOL, b, i + 1)],
+                np.where(grid(BOOL, b, i + 1).value, np.asarray(value, dtype), grid(dtype, a, i).value),
+                number=value)
     add("where", [grid(BOOL, (5, 1, 1), 4), grid(F64, (1, 3, 1), 2), grid(F64, (4,), 1)],
         np.where(grid(BOOL, (5, 1, 1), 4).value, grid(F64, (1, 3, 1), 2).value,
                  grid(F64, (4,), 1).value))
+    for low, high in ((-2, 3), (None, 1), (0, None), (2, 2)):
+        bounds = {**({} if low is None else {"min": low}), **({} if high is None else {"max": high})}
+        for dtype in NUMBERS:
+            special = Operand(np.array(EXTREME if dtype == I64 else SPECIAL, dtype))
+            for x in [grid(dtype, shape, i) for i, shape in enumerate(SHAPES)] + [special]:
+                add("clamp", [x], np.clip(x.value, low, high).astype(dtype), **bounds)
+    for dtype in FLOATS:
+        a, b = np.array(SPECIAL, dtype)[:, None], np.array(SPECIAL, dtype)
+        add("chain_mul", [Operand(a), Operand(b)], np.where(a == 0, dtype(0), a * b))
+        add("chain_div", [Operand(a), Operand(b)], np.where(a == 0, dtype(0), a / b))
     close = [([1.0, 2.0], [1.0, 2.00001]), ([1.0], [1.1]), ([np.nan], [np.nan]), ([np.inf], [np.inf]),
              ([np.inf], [-np.inf]), ([np.inf], [1.0]), ([1.0], [np.inf]), ([0.0], [-0.0]),
              ([0.0], [1e-8]), ([1e-8], [0.0]), ([0.0], [2e-8]), ([[1.0], [1.0]], [1.0, 1.0, 1.0]), ([], [1.0]),
@@ -198,15 +218,57 @@ def reductions():
     def reduce(name, f, x, axes, keep, **options):
         axis = None if axes is None else tuple(axes)
         count = x.value.size if axes is None else math.prod(x.value.shape[a] for a in axes)
-        if count == 0 and name != "sum" and not (axes and 0 in np.delete(x.value.shape, axes)):
+        if count == 0 and name not in ("sum", "prod", "norm", "logsumexp") and not (axes and 0 in np.delete(x.value.shape, axes)):
             return
         dtype = x.value.dtype
         with np.errstate(all="ignore"):
             result = np.asarray(f(wide(x.value), axis=axis, keepdims=keep, **options))
-        if name == "var":
+        if name in ("var", "std"):
             options = {"correction": options["ddof"]}
         add(name, [x], result.astype(dtype) if dtype.kind == "f" else result,
             **({} if axes is None else {"axes": axes}), **({"keepdims": True} if keep else {}), **options)
+
+    def norm(x, axis, keepdims, ord=2):
+        powers = {1: np.abs, 2: np.square}
+        if ord == "inf":
+            return np.max(np.abs(x), axis=axis, keepdims=keepdims)
+        total = np.sum(powers[ord](x), axis=axis, keepdims=keepdims)
+        return total if ord == 1 else np.sqrt(total)
+
+    def logsumexp(x, axis, keepdims):
+        m = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
+        m = np.where(np.isinf(m), 0, m)
+        total = np.log(np.sum(np.exp(x - m), axis=axis, keepdims=True)) + m
+        return total if keepdims else np.squeeze(total, axis=axis if axis is not None else tuple(range(x.ndim)))
+
+    def prod_vjp(x, gy, axis):
+        result = np.empty(x.shape)
+        for at in np.ndindex(x.shape):
+            others = [tuple(slice(None) if k in axis else at[k] for k in range(x.ndim))]
+            part = x[others[0]].copy()
+            part[tuple(at[k] for k in range(x.ndim) if k in axis)] = 1
+            result[at] = gy[tuple(at[k] for k in range(x.ndim) if k not in axis)] * np.prod(part)
+        return result
+
+    for shape, axes in (((4,), [0]), ((3, 4), [1]), ((3, 4), [0]), ((2, 3, 4), [0, 2]), ((2, 0, 3), [2]),
+                        ((2, 3, 4), [1])):
+        for dtype in FLOATS:
+            x = grid(dtype, shape, 3)
+            gy = grid(dtype, tuple(n for k, n in enumerate(shape) if k not in axes), 5)
+            add("prod_vjp", [x, gy], prod_vjp(wide(x.value), wide(gy.value), axes).astype(dtype), axes=axes)
+    zeros = Operand(np.array([[2.0, 0.0, 3.0], [0.0, 0.0, 4.0], [1.0, 2.0, 5.0], [0.0, 0.0, 0.0]]))
+    weights = Operand(np.array([1.0, 2.0, -1.5, 3.0]))
+    add("prod_vjp", [zeros, weights], prod_vjp(zeros.value, weights.value, [1]), axes=[1])
+
+    for i, shape in enumerate(SHAPES):
+        for axis in range(-len(shape), len(shape)):
+            for dtype in ALL:
+                x = grid(dtype, shape, i)
+                add("cumsum", [x], np.cumsum(wide(x.value), axis).astype(
+                    np.int64 if dtype in (I64, BOOL) else dtype), axis=axis)
+            x = grid(F64, shape, i)
+            add("cumsum", [x], np.flip(np.cumsum(np.flip(x.value, axis), axis), axis), axis=axis, reverse=True)
+    add("cumsum", [Operand(np.array([2**63 - 1, 1, 5]))], np.cumsum(np.array([2**63 - 1, 1, 5])), axis=0)
 
     for i, shape in enumerate(SHAPES + [(3, 5, 7, 2)]):
         for j, axes in enumerate(all_axes(shape)):
@@ -218,27 +280,47 @@ def reductions():
                 if dtype == F64 or j % 3 == 0:
                     reduce("max", np.max, grid(dtype, shape, i), axes, keep)
                     reduce("min", np.min, grid(dtype, shape, i), axes, not keep)
+                if dtype == F64 and j % 2 == 0:
+                    reduce("amax", np.amax, grid(dtype, shape, i), axes, keep)
+                    reduce("amin", np.amin, grid(dtype, shape, i), axes, not keep)
             for dtype in FLOATS:
                 if dtype == F64 or j % 3 == 0:
                     reduce("mean", np.mean, grid(dtype, shape, i), axes, keep)
                     reduce("var", np.var, grid(dtype, shape, i), axes, keep, ddof=0)
+                    reduce("std", np.std, grid(dtype, shape, i), axes, keep, ddof=0)
+                    reduce("logsumexp", logsumexp, grid(dtype, shape, i), axes, not keep)
+                    for ord in (1, 2, "inf"):
+                        if ord != "inf" or math.prod(shape):
+                            reduce("norm", norm, grid(dtype, shape, i), axes, keep, ord=ord)
+                if dtype == F64 or j % 3 == 0:
+                    reduce("prod", np.prod, grid(dtype, shape, i), axes, keep)
+            if j % 2:
+                reduce("prod", np.prod, grid(I64, shape, i), axes, not keep)
+                reduce("prod", np.prod, grid(BOOL, shape, i), axes, keep)
         if math.prod(shape) > 1:
             reduce("var", np.var, grid(F64, shape, i), None, False, ddof=1)
+            reduce("std", np.std, grid(F64, shape, i), None, False, ddof=1)
         for axis in [None] + list(range(-len(shape), len(shape))):
             if shape and 0 not in shape or axis is None and shape == ():
                 for dtype in NUMBERS if axis in (None, -1) else (F64,):
                     x = grid(dtype, shape, i)
                     for keep in (False, True):
-                        add("argmax", [x], np.argmax(x.value, axis=axis, keepdims=keep),
-                            **({} if axis is None else {"axis": axis}), **({"keepdims": True} if keep else {}))
+                        for name, f in (("argmax", np.argmax), ("argmin", np.argmin)):
+                            add(name, [x], f(x.value, axis=axis, keepdims=keep),
+                                **({} if axis is None else {"axis": axis}),
+                                **({"keepdims": True} if keep else {}))
     nan, inf = np.nan, np.inf
     for row in ([1, nan, 3], [nan, 1, 3], [1, 3, nan], [inf, -inf, 0], [-inf, -inf, -inf],
                 [inf, inf, 1], [2, 5, 5], [nan, nan, 1], [-0.0, -0.0, -0.0], [1, -inf, nan]):
         for dtype in FLOATS:
             x = Operand(np.array([row, [4, 4, 7]], dtype))
-            for name, f in (("sum", np.sum), ("max", np.max), ("min", np.min), ("mean", np.mean)):
+            for name, f in (("sum", np.sum), ("max", np.max), ("min", np.min), ("mean", np.mean),
+                            ("prod", np.prod)):
                 reduce(name, f, x, [1], False)
             add("argmax", [x], np.argmax(x.value, axis=1), axis=1)
+            add("argmin", [x], np.argmin(x.value, axis=1), axis=1)
+            add("cumsum", [x], np.cumsum(wide(x.value), 1).astype(dtype), axis=1)
+            add("logsumexp", [x], np.logaddexp.reduce(wide(x.value), 1).astype(dtype), axes=[1])
     reduce("sum", np.sum, Operand(np.array([2**63 - 1, 1, 5])), None, False)
     for shape in ((5000,), (40, 300), (1000, 3), (17, 1, 129)):
         x = normal(F64, shape, len(shape))

@@ -1,5 +1,7 @@
 #include "tensor/support/calls.hpp"
 
+#include <limits>
+
 namespace glassgrad::testing {
 
 namespace {
@@ -39,6 +41,20 @@ VarOptions var_options(const Options& o) {
     const ReduceOptions common = reduce_options(o);
     return {
         .axes = common.axes, .keepdims = common.keepdims, .correction = number(o, "correction")};
+}
+
+VectorNormOptions norm_options(const Options& o) {
+    const ReduceOptions common = reduce_options(o);
+    const double ord =
+        o.at("ord") == "inf" ? std::numeric_limits<double>::infinity() : o.at("ord").get<double>();
+    return {.axes = common.axes, .keepdims = common.keepdims, .ord = ord};
+}
+
+ClampOptions clamp_options(const Options& o) {
+    ClampOptions options;
+    if (o.contains("min")) options.min = number(o, "min");
+    if (o.contains("max")) options.max = number(o, "max");
+    return options;
 }
 
 ArgOptions arg_options(const Options& o) {
@@ -116,6 +132,20 @@ const std::map<std::string, Call>& calls() {
         {"tanh", unary(tanh)},
         {"abs", unary(abs)},
         {"relu", unary(relu)},
+        {"sign", unary(sign)},
+        {"square", unary(square)},
+        {"expm1", unary(expm1)},
+        {"log1p", unary(log1p)},
+        {"rsqrt", unary(rsqrt)},
+        {"reciprocal", unary(reciprocal)},
+        {"sin", unary(sin)},
+        {"cos", unary(cos)},
+        {"chain_mul", binary(chain_mul)},
+        {"chain_div", binary(chain_div)},
+        {"clamp",
+         [](const Operands& a, const Options& o) { return clamp(a.at(0), clamp_options(o)); }},
+        {"masked_fill", [](const Operands& a,
+                           const Options& o) { return masked_fill(a.at(0), a.at(1), number(o)); }},
         {"logical_not", unary(logical_not)},
         {"where",
          [](const Operands& a, const Options&) { return where(a.at(0), a.at(1), a.at(2)); }},
@@ -131,6 +161,24 @@ const std::map<std::string, Call>& calls() {
          [](const Operands& a, const Options& o) {
              return var(a.at(0), o.empty() ? VarOptions() : var_options(o));
          }},
+        {"std", [](const Operands& a,
+                   const Options& o) { return glassgrad::std(a.at(0), var_options(o)); }},
+        {"prod", reduction(prod)},
+        {"prod_vjp",
+         [](const Operands& a, const Options& o) {
+             return prod_vjp(a.at(0), a.at(1), Axes(list(o, "axes")));
+         }},
+        {"amax", reduction(amax)},
+        {"amin", reduction(amin)},
+        {"logsumexp", reduction(logsumexp)},
+        {"norm",
+         [](const Operands& a, const Options& o) { return norm(a.at(0), norm_options(o)); }},
+        {"cumsum",
+         [](const Operands& a, const Options& o) {
+             return cumsum(a.at(0), axis(o), {.reverse = o.value("reverse", false)});
+         }},
+        {"argmin",
+         [](const Operands& a, const Options& o) { return argmin(a.at(0), arg_options(o)); }},
         {"argmax",
          [](const Operands& a, const Options& o) { return argmax(a.at(0), arg_options(o)); }},
         {"sum_to", [](const Operands& a, const Options& o) { return sum_to(a.at(0), shape(o)); }},
