@@ -97,7 +97,8 @@ const SpecialValue powers[] = {
     power(-1, {0, 2}, {inf, 0.5}, {-inf, -0.25}, {inf, 0.25}),
     // A whole power of a negative number has a slope in a, and none in b.
     {"pow", [](In in) { return of_two(pow, in); }, {{0, 2, 0, -2, 0}, {1, 1, 0, 3, 2.5}},
-     {0, 2, 1, -8, 0}, {{1, 1, 0, 12, 0}, {0, 2 * log_two, 0, NaN, 0}}},
+     {0, 2, 1, -8, 0}, {{1, 1, 0, 12, 0}, {0, 2 * log_two, 0, NaN, 0}}, {},
+     {{0, 1 + log_two, 0, NaN, 0}, {1, 1 + log_two + 2 * log_two * log_two, inf, NaN, 0}}},
 };
 
 const SpecialValue pairs[] = {
