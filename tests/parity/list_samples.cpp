@@ -1,11 +1,14 @@
 // Prints the rows of all ops and the samples that are compared with PyTorch, with their inputs, as
-// JSON in the manner of tests/data/tensor/encode.py: for make_op_cases.py and docs/make_ops.py.
+// JSON in the manner of tests/data/tensor/encode.py, for make_op_cases.py; with --errors also the
+// worst errors of the gradient checks of each row, for docs/make_ops.py.
 
 #include "parity/samples.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <iostream>
+#include <string_view>
 
 using namespace glassgrad;
 using nlohmann::json;
@@ -34,16 +37,40 @@ json encode(const Tensor& x) {
 }
 
 json encode(const OpRow& row) {
-    return {{"name", row.name},   {"forward", row.forward}, {"backward", row.backward},
-            {"holds", row.holds}, {"domain", row.domain},   {"inputs", row.inputs},
-            {"torch", row.torch}, {"records", row.records}, {"f32_ulp", row.f32_ulp}};
+    return {{"name", row.name},         {"forward", row.forward},
+            {"backward", row.backward}, {"holds", row.holds},
+            {"domain", row.domain},     {"inputs", row.inputs},
+            {"torch", row.torch},       {"records", row.records},
+            {"f32_ulp", row.f32_ulp},   {"samples", row.samples ? row.samples().size() : 0}};
+}
+
+/// The largest errors of both gradient checks over all samples: order 1, order 2.
+json errors_of(const OpRow& row) {
+    double first = 0, second = 0;
+    if (!row.samples || row.backward.empty()) return json::array();
+    for (const OpSample& sample : row.samples()) {
+        const std::vector<Variable> inputs(sample.inputs.begin(), sample.inputs.end());
+        const auto check = [&](auto& checker, double& worst) {
+            const GradcheckReport report =
+                checker(sample.apply, inputs, GradcheckOptions{.accept_zero = true});
+            if (!report) throw ValueError(std::string(row.name) + ": " + report.text);
+            worst = std::max(worst, report.worst_error);
+        };
+        check(gradcheck, first);
+        check(gradgradcheck, second);
+    }
+    return {first, second};
 }
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+    const bool with_errors = argc > 1 && argv[1] == std::string_view("--errors");
     json rows = json::array();
-    for (const OpRow* row : op_table()) rows.push_back(encode(*row));
+    for (const OpRow* row : op_table()) {
+        rows.push_back(encode(*row));
+        if (with_errors) rows.back()["errors"] = errors_of(*row);
+    }
     json samples = json::array();
     for (const auto& [op, sample, differentiable] : testing::parity_samples()) {
         json inputs = json::array();
