@@ -72,7 +72,8 @@ class File:
         self.text = path.read_text()
         self.source = Source(self.text)
         self.mutants = []
-        self.units = []  # (start, end, mutants): pieces of the text, outer ones after inner ones
+        self.units = []  # (start, end, mutants): pieces of the text; they may lie in each other
+        self.whole = []  # functions that are such a piece
         names = collections.Counter()
 
         def add(function, start, end, made):
@@ -92,6 +93,7 @@ class File:
             first, last = tokens[function.opening].start, tokens[function.closing].end
             if "record" not in function.body:
                 parameters = parameters_of(function)
+                self.whole.append(function)
                 add(function.name, first, last, mutations(function.body, parameters))
                 continue
             for opening, closing, parameters in rules(self.source, function):
@@ -125,31 +127,44 @@ class File:
 
     def write(self, path, chosen):
         """The source with all chosen mutants, each of them behind its number."""
-        text, shift = self.text, 0
-        # Inner pieces lie in outer ones; an outer one takes the inner switches along unless mutated.
-        for start, end, unit in sorted(self.units, key=lambda unit: (-unit[0], unit[1])):
-            picked = [each for each in unit if each in chosen]
-            if not picked:
-                continue
-            length = end - start
-            inner = [u for u in self.units if start < u[0] and u[1] < end or u[0] == start and u[1] < end]
-            grown = sum(u[3] for u in getattr(self, "grown", []) if start <= u[0] and u[1] <= end)
-            body = text[start:end + grown]
-            numbers = " && ".join(f"glassgrad_mutant() != {each.number}" for each in picked)
+        # Templates that are mutated themselves also stand as they were, for the mutants that call
+        # them: else each would be compiled with all the others in it.
+        templates = [each for each in self.whole if re.search(r"\b(template|auto)\b", each.head_text())]
+        names = {each.name for each in templates}
+        rename = lambda text: re.sub(  # noqa: E731
+            rf"\b({'|'.join(sorted(names))})\b(?=[(<])", r"\1_plain", text) if names else text
+        edits = []  # (start, end, mutants) and (start, start, text to insert)
+        for unit in self.units:
+            picked = [each for each in unit[2] if each in chosen]
+            if picked:
+                edits.append((unit[0], unit[1], picked))
+        for each in templates:
+            start = self.source.tokens[each.head].start
+            text = self.source.cut(each.head, each.closing)
             line = self.text.count("\n", 0, start) + 1
-            parts = [f"{{\nif ({numbers})\n#line {line} \"{self.path}\"\n{body}\n"]
-            for each in picked:
-                flat = " ".join(re.sub(r"//[^\n]*", "", each.text).split())
-                parts.append(f"else if (glassgrad_mutant() == {each.number})\n"
-                             f"#line {each.number} \"mutant\"\n{flat}\n")
-            after = self.text.count("\n", 0, end) + 1
-            parts.append(f"__builtin_trap();\n}}\n#line {after} \"{self.path}\"\n")
-            new = "".join(parts)
-            text = text[:start] + new + text[end + grown:]
-            self.grown = [*getattr(self, "grown", []), (start, end, length, len(new) - len(body))]
-        self.grown = []
+            edits.append((start, start, f'{rename(text)}\n#line {line} "{self.path}"\n'))
+        text, grown = self.text, []
+        # From the back; an outer piece takes the switches of inner ones along.
+        for start, end, what in sorted(edits, key=lambda edit: (-edit[0], edit[1])):
+            now = end + sum(more for first, last, more in grown if start <= first and last <= end)
+            body = text[start:now]
+            line = self.text.count("\n", 0, start) + 1
+            if isinstance(what, str):
+                new = what
+            else:
+                numbers = " && ".join(f"glassgrad_mutant() != {each.number}" for each in what)
+                parts = [f'{{\nif ({numbers})\n#line {line} "{self.path}"\n{body}\n']
+                for each in what:
+                    flat = " ".join(re.sub(r"//[^\n]*", "", rename(each.text)).split())
+                    parts.append(f"else if (glassgrad_mutant() == {each.number})\n"
+                                 f'#line {each.number} "mutant"\n{flat}\n')
+                after = self.text.count("\n", 0, end) + 1
+                parts.append(f'__builtin_trap();\n}}\n#line {after} "{self.path}"\n')
+                new = "".join(parts)
+            text = text[:start] + new + text[now:]
+            grown.append((start, end, len(new) - len(body)))
         path.write_text("int glassgrad_mutant() noexcept;\n"
-                        f"#line 1 \"{self.path}\"\n{text}")
+                        f'#line 1 "{self.path}"\n{text}')
 
 
 def parameters_of(function):
@@ -224,8 +239,7 @@ class Build:
             else:
                 keep.append(word)
         out = path.with_suffix(".o")
-        level = "-O1" if "tensor" in file.path.parts else "-O0"
-        command = [*keep, level, "-w", "-fmax-errors=0", "-iquote", str(file.path.parent),
+        command = [*keep, "-O0", "-w", "-fmax-errors=0", "-iquote", str(file.path.parent),
                    "-c", str(path), "-o", str(out)]
         chosen = list(chosen)
         for _ in range(8):
