@@ -50,13 +50,21 @@ class Reader {
                 return true;
             } else {
                 fail<ValueError>(hint("letters, ',', '...' and '->' make an equation"),
-                                 "einsum: \"{}\": '{}' at {} has no meaning", text_, c, at_);
+                                 "einsum: \"{}\": '{}' at {} has no meaning", text_, character(),
+                                 at_);
             }
         }
         return false;
     }
 
   private:
+    /// The character at hand, all bytes of it: it may be an arrow of one character.
+    std::string_view character() const {
+        std::size_t bytes = 1;
+        while (at_ + bytes < text_.size() && (text_[at_ + bytes] & 0xC0) == 0x80) ++bytes;
+        return text_.substr(at_, bytes);
+    }
+
     std::string_view text_;
     std::size_t at_ = 0;
 };

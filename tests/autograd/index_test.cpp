@@ -2,6 +2,7 @@
 // bugs of other libraries are their right results.
 
 #include "autograd/support/checks.hpp"
+#include "support/threads.hpp"
 
 #include <limits>
 
@@ -11,18 +12,6 @@ using namespace glassgrad::testing;
 namespace {
 
 Tensor ids(const NestedList& values) { return tensor(values, i64); }
-
-/// Puts the number of threads back.
-class Threads {
-  public:
-    explicit Threads(int count) : before_(num_threads()) { set_num_threads(count); }
-    ~Threads() { set_num_threads(before_); }
-    Threads(const Threads&) = delete;
-    Threads& operator=(const Threads&) = delete;
-
-  private:
-    int before_;
-};
 
 }  // namespace
 

@@ -232,6 +232,9 @@ TEST_CASE("an einsum that makes no sense is quoted, with what is wrong in it") {
         {[=] { einsum("ij,jk>ik", a23, b34); },
          "einsum: \"ij,jk>ik\": '>' at 5 has no meaning; letters, ',', '...' and '->' make an "
          "equation"},
+        {[=] { einsum("ij,jk→ik", a23, b34); },
+         "einsum: \"ij,jk→ik\": '→' at 5 has no meaning; letters, ',', '...' and '->' make an "
+         "equation"},
         {[=] { einsum("ij,jk,kl->il", a23, b34); },
          "einsum: \"ij,jk,kl->il\" has 3 input terms, 2 tensors given"},
         {[=] { einsum("ij->ji", a23, b34); },

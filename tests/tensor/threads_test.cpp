@@ -3,6 +3,7 @@
 #include <glassgrad/tensor.hpp>
 
 #include "support/catch.hpp"
+#include "support/threads.hpp"
 #include "tensor/support/data.hpp"
 #include "tensor/support/npy_bytes.hpp"
 
@@ -17,18 +18,6 @@ using namespace glassgrad;
 using namespace glassgrad::testing;
 
 namespace {
-
-/// Puts the number of threads back.
-class Threads {
-  public:
-    explicit Threads(int count) : before_(num_threads()) { set_num_threads(count); }
-    ~Threads() { set_num_threads(before_); }
-    Threads(const Threads&) = delete;
-    Threads& operator=(const Threads&) = delete;
-
-  private:
-    int before_;
-};
 
 std::string bytes(const Tensor& x) {
     const auto data = element_bytes(x);
