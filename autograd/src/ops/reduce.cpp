@@ -228,9 +228,10 @@ Variable std(const Variable& x, const VarOptions& options) {
 
 Variable norm(const Variable& x, const VectorNormOptions& options) {
     const ReduceOptions common{.axes = options.axes, .keepdims = options.keepdims};
-    Tensor value = norm(x.value(), options);
     if (options.ord == 1) return sum(abs(x), common);
-    if (options.ord != 2) return max(abs(x), common);
+    const bool largest = options.ord == std::numeric_limits<double>::infinity();
+    if (largest && x.numel() > 0) return max(abs(x), common);
+    Tensor value = norm(x.value(), options);
     const Shape kept = kept_shape("norm", x.shape(), options.axes);
     return record(
         find(rows, "norm"), std::move(value),

@@ -1,0 +1,117 @@
+// Integers that wrap, signs of zero, settings and shapes that are refused.
+
+#include "autograd/support/special_values.hpp"
+
+using namespace glassgrad;
+using namespace glassgrad::testing;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+Tensor whole(std::initializer_list<std::int64_t> values) {
+    return from_span(std::span<const std::int64_t>(values.begin(), values.size()),
+                     {static_cast<std::int64_t>(values.size())});
+}
+constexpr std::int64_t smallest_i64 = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t largest_i64 = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace
+
+TEST_CASE("zeros keep their sign") {
+    for (const DType dtype : {f64, f32}) {
+        const Tensor x = tensor({-0.0, 0.0}).astype(dtype);
+        for (const Tensor& y : {relu(x), leaky_relu(x), elu(x), clamp(x, {.min = -1}), sqrt(x),
+                                expm1(x), log1p(x), sin(x), tanh(x), erf(x)}) {
+            CHECK(std::signbit(numbers(y)[0]));
+            CHECK_FALSE(std::signbit(numbers(y)[1]));
+        }
+    }
+}
+
+TEST_CASE("integers wrap and never trap") {
+    struct Row {
+        const char* call;
+        Tensor got;
+        Tensor expected;
+    };
+    const Tensor x = whole({smallest_i64, largest_i64, -3, 0});
+    const Tensor mask = tensor({1.0, 0.0, 0.0, 1.0}).astype(boolean);
+    const Row rows[] = {
+        {"abs", abs(x), whole({smallest_i64, largest_i64, 3, 0})},
+        {"neg", neg(x), whole({smallest_i64, -largest_i64, 3, 0})},
+        {"sign", sign(x), whole({-1, 1, -1, 0})},
+        {"square", square(x), whole({0, 1, 9, 0})},
+        {"clamp", clamp(x, {.min = -2, .max = 2}), whole({-2, 2, -2, 0})},
+        {"maximum", maximum(x, whole({0, 0, 0, 0})), whole({0, largest_i64, 0, 0})},
+        {"minimum", minimum(x, whole({0, 0, 0, 0})), whole({smallest_i64, 0, -3, 0})},
+        {"where", where(mask, x, whole({1, 2, 3, 4})), whole({smallest_i64, 2, 3, 0})},
+        {"masked_fill", masked_fill(x, mask, 7), whole({7, largest_i64, -3, 7})},
+        {"prod", reshape(prod(whole({largest_i64, 2})), {1}), whole({-2})},
+        {"cumsum", cumsum(whole({largest_i64, 1}), 0), whole({largest_i64, smallest_i64})},
+        {"max", reshape(max(x), {1}), whole({largest_i64})},
+        {"argmin", reshape(argmin(x), {1}), whole({0})},
+    };
+    for (const Row& row : rows) {
+        INFO(row.call << ": " << row.got);
+        CHECK(same_bits(row.got, row.expected));
+    }
+}
+
+TEST_CASE("integers are refused where the result would be rounded") {
+    const Tensor x = whole({4, 9});
+    using Function = Tensor (*)(const Tensor&);
+    for (const Function f :
+         {Function(exp), Function(expm1), Function(log), Function(log1p), Function(sqrt),
+          Function(rsqrt), Function(reciprocal), Function(sin), Function(cos), Function(tanh),
+          Function(sigmoid), Function(softplus), Function(relu), Function(silu), Function(erf)}) {
+        CHECK_THAT(message_of<TypeError>([&] { f(x); }),
+                   ContainsSubstring("needs a floating tensor, got i64"));
+    }
+    CHECK_THAT(message_of<TypeError>([&] { div(x, x); }),
+               ContainsSubstring("needs a floating tensor, got i64"));
+    CHECK_THAT(message_of<TypeError>([&] { logsumexp(x); }),
+               ContainsSubstring("needs a floating tensor, got i64"));
+    CHECK_THAT(message_of<TypeError>([&] { clamp(x, {.min = 0.5}); }),
+               ContainsSubstring("clamp: 0.5 is not an integer, the tensor is i64"));
+}
+
+TEST_CASE("clamp, norm and masked_fill refuse settings that make no sense") {
+    const Tensor x = tensor({1.0, 2.0});
+    CHECK(message_of<ValueError>([&] { clamp(x, {}); }) == "clamp: neither min nor max is given");
+    CHECK(message_of<ValueError>([&] { clamp(x, {.min = 2, .max = 1}); }) ==
+          "clamp: min 2 is larger than max 1");
+    CHECK(message_of<ValueError>([&] { clamp(x, {.min = NaN}); }) == "clamp: a bound is NaN");
+    CHECK(message_of<ValueError>([&] { norm(x, {.ord = 3}); }) ==
+          "norm: ord must be 1, 2 or infinity, got 3");
+    CHECK_THAT(message_of<TypeError>([&] { masked_fill(x, x, 0); }),
+               ContainsSubstring("masked_fill: the mask must be boolean, got f32 (2,)"));
+    CHECK_THAT(message_of<ValueError>([&] { glassgrad::std(x, {.correction = 2}); }),
+               ContainsSubstring("std: 2 elements with correction 2 leave no degree of freedom"));
+}
+
+TEST_CASE("reductions of nothing give what adds nothing, or throw") {
+    const Tensor none = Tensor::empty({0}, f64);
+    CHECK(sum(none).item() == 0);
+    CHECK(prod(none).item() == 1);
+    CHECK(norm(none).item() == 0);
+    CHECK(norm(none, {.ord = 1}).item() == 0);
+    CHECK(logsumexp(none).item() == -inf);
+    CHECK(cumsum(none, 0).shape() == Shape{0});
+    const std::string text = ": nothing to reduce: shape (0,) has no elements along the axes asked";
+    CHECK(message_of<ValueError>([&] { mean(none); }) == "mean" + text);
+    CHECK(message_of<ValueError>([&] { var(none); }) == "var" + text);
+    CHECK(message_of<ValueError>([&] { glassgrad::std(none); }) == "std" + text);
+    CHECK(message_of<ValueError>([&] { max(none); }) == "max" + text);
+    CHECK(message_of<ValueError>([&] { min(none); }) == "min" + text);
+    CHECK(message_of<ValueError>([&] { argmax(none); }) == "argmax" + text);
+    CHECK(message_of<ValueError>([&] { argmin(none); }) == "argmin" + text);
+    CHECK(message_of<ValueError>([&] { norm(none, {.ord = inf}); }) == "norm" + text);
+}
+
+TEST_CASE("argmax and argmin have no derivative and say so") {
+    const Variable x = x64({1.0, 3.0, 2.0});
+    CHECK_THROWS_AS(argmax(x), GraphError);
+    const NoGrad off;
+    CHECK(argmax(x).item() == 1);
+    CHECK(argmin(x, {.axis = 0, .keepdims = true}).shape() == Shape{1});
+}
