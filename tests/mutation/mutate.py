@@ -138,7 +138,10 @@ def mutations(text, parameters=()):
         elif name in AXES and previous != ".":
             yield "axis", change(i, i, f"({name} + 1)")
             yield "axis", change(i, i, f"({name} - 1)")
-        if name in parameters and previous not in (".", "->", "::"):
+        # Both values of an op have the same shape and type, mostly.
+        about = word(i + 1) == "." and word(i + 2) in ("shape", "rank", "dtype", "numel", "size",
+                                                       "defined")
+        if name in parameters and not about and previous not in (".", "->", "::"):
             for other in parameters:
                 if other != name:
                     yield "wrong value", change(i, i, other)
