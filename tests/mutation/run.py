@@ -159,7 +159,7 @@ class File:
                     parts.append(f"else if (glassgrad_mutant() == {each.number})\n"
                                  f'#line {each.number} "mutant"\n{flat}\n')
                 after = self.text.count("\n", 0, end) + 1
-                parts.append(f'__builtin_trap();\n}}\n#line {after} "{self.path}"\n')
+                parts.append(f'else __builtin_trap();\n}}\n#line {after} "{self.path}"\n')
                 new = "".join(parts)
             text = text[:start] + new + text[now:]
             grown.append((start, end, len(new) - len(body)))
