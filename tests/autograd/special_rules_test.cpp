@@ -8,6 +8,8 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
+using In = std::span<const Variable>;
+
 Tensor whole(std::initializer_list<std::int64_t> values) {
     return from_span(std::span<const std::int64_t>(values.begin(), values.size()),
                      {static_cast<std::int64_t>(values.size())});
@@ -114,4 +116,23 @@ TEST_CASE("argmax and argmin have no derivative and say so") {
     const NoGrad off;
     CHECK(argmax(x).item() == 1);
     CHECK(argmin(x, {.axis = 0, .keepdims = true}).shape() == Shape{1});
+}
+
+TEST_CASE("a product's gradient is the same in a watched and in a recorded pass, along any axes") {
+    const Variable x = parameter(uneven({2, 4, 3}));
+    for (const Axes& axes : {Axes(0), Axes(1), Axes(2), Axes({0, 2}), Axes({1, 0}), Axes()}) {
+        const auto product = [&](In in) { return prod(in[0], {.axes = axes}); };
+        const GradcheckReport report = gradcheck(product, {x});
+        INFO(report.text);
+        CHECK(report);
+        const Variable y = prod(x, {.axes = axes});
+        const Variable gy(uneven(y.shape(), -1, 1, 4));
+        const GradOptions keep{.grad_outputs = {gy}, .retain_graph = true};
+        const Tensor usual = grad({y}, {x}, keep)[0].value();
+        Observer nobody;
+        const Observing observing(nobody);
+        CHECK(same_bits(grad({y}, {x}, keep)[0].value(), usual));
+        const Variable recorded = grad({y}, {x}, {.grad_outputs = {gy}, .create_graph = true})[0];
+        CHECK(close(recorded.value(), usual, 1e-14));
+    }
 }
