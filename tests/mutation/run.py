@@ -91,7 +91,7 @@ class File:
         tokens = self.source.tokens
         for function in self.pieces():
             first, last = tokens[function.opening].start, tokens[function.closing].end
-            if "record" not in function.body:
+            if not is_op(function):
                 parameters = parameters_of(function)
                 self.whole.append(function)
                 add(function.name, first, last, mutations(function.body, parameters))
@@ -114,9 +114,9 @@ class File:
             found += [each for each in rest
                       if calls(found, each.name) and not calls(rest, each.name)]
             return sorted(found, key=lambda each: each.opening)
-        helpers = {each.name: each for each in all_of if "record" not in each.body
+        helpers = {each.name: each for each in all_of if not is_op(each)
                    and not re.search(r"\b(Samples|OpSample|Attributes|span)\b", each.head_text())}
-        found = [each for each in all_of if "record" in each.body]
+        found = [each for each in all_of if is_op(each)]
         texts = [self.source.cut(a, b) for each in found for a, b, _ in rules(self.source, each)]
         while texts:
             words = set(re.findall(r"\w+", texts.pop()))
@@ -167,6 +167,11 @@ class File:
                         f'#line 1 "{self.path}"\n{text}')
 
 
+def is_op(function):
+    """Whether it records, itself or through a helper that gets its row."""
+    return bool(re.search(r"\brecord|find\(rows, ", function.body))
+
+
 def parameters_of(function):
     source, names = function.source, []
     opening = function.head
@@ -179,11 +184,12 @@ def parameters_of(function):
 
 
 def rules(source, function):
-    """Bodies of the lambdas that are rules: in edge(...), last in record_many(...), or named."""
+    """Bodies of the lambdas that are rules, or parts of one: those that are generic."""
     found = []
     for opening, closing, parameters in lambdas(source, function.opening, function.closing):
         body = source.cut(opening, closing)
-        if "Attributes" in body or parameters == [] or "gy" not in parameters:
+        if "Attributes" in body or not re.search(r"\bauto\b", source.cut(opening - 8, opening)) and (
+                "gy" not in parameters):
             continue
         found.append((opening, closing, parameters))
     return found
