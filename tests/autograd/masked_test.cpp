@@ -234,3 +234,13 @@ TEST_CASE("wrong calls of attention say what does not fit") {
           op + "f32 (2, 3, 4) and f64 (2, 5, 4) have different types; convert one with astype");
     CHECK(text(zeros({4}), k, v) == op + "needs matrices, got (4,) and (2, 5, 4)");
 }
+
+TEST_CASE("dropout with p = 0 is its input, with p = 1 zeros without a gradient") {
+    CounterRng rng(3);
+    const Variable x = parameter(uneven({3, 4}), "x");
+    CHECK(dropout(x, rng, {.p = 0}).same_as(x));
+    const Variable y = dropout(x, rng, {.p = 1});
+    CHECK(close(y.value(), zeros({3, 4}, f64), 0));
+    backward(sum(y));
+    CHECK(close(x.grad(), zeros({3, 4}, f64), 0));
+}

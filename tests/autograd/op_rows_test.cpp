@@ -124,10 +124,21 @@ TEST_CASE("the derivative of every op passes gradcheck on all samples") {
     CHECK(count > 200);
 }
 
+/// Whether all gradients are zeros, as those of the softmax of one number.
+bool has_no_slope(const OpSample& sample, const std::vector<Variable>& leaves) {
+    const Tensor y = sample.apply(leaves).value();
+    const auto gradients = pullback(sample, leaves, signs(y, 3));
+    return std::all_of(gradients.begin(), gradients.end(),
+                       [](const Tensor& g) { return close(g, zeros_like(g), 0); });
+}
+
 TEST_CASE("the second derivative of every op passes gradgradcheck on all samples") {
     for_each_sample(Rows::with_derivative, [](const OpRow& row, const OpSample& sample) {
-        const GradcheckReport report =
-            gradgradcheck(sample.apply, leaves_of(row, sample), {.accept_zero = is_flat(row)});
+        const std::vector<Variable> leaves = leaves_of(row, sample);
+        GradcheckReport report = gradgradcheck(sample.apply, leaves, {.accept_zero = is_flat(row)});
+        if (report.verdict == Verdict::no_power && has_no_slope(sample, leaves)) {
+            report = gradgradcheck(sample.apply, leaves, {.accept_zero = true});
+        }
         INFO(report.text);
         CHECK(report);
         CHECK(report.worst_error < 1e-6);

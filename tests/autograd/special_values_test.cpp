@@ -98,6 +98,8 @@ const SpecialValue powers[] = {
     {"pow", [](In in) { return of_two(pow, in); }, {{0, 2, 0, -2, 0}, {1, 1, 0, 3, 2.5}},
      {0, 2, 1, -8, 0}, {{1, 1, 0, 12, 0}, {0, 2 * log_two, 0, NaN, 0}}, {},
      {{0, 1 + log_two, 0, NaN, 0}, {1, 1 + log_two + 2 * log_two * log_two, inf, NaN, 0}}},
+    {"pow, 0 to a negative power", [](In in) { return of_two(pow, in); }, {{0, 0}, {-1, -2}},
+     {inf, inf}, {{-inf, -inf}, {-inf, -inf}}},
 };
 
 const SpecialValue pairs[] = {

@@ -74,6 +74,9 @@ constexpr OpRow rows[] = {
              samples.push_back(detail::sample(
                  "slope 0.3", two_sided({5}, {0.2, 2}, 6),
                  [](const Variable& x) { return leaky_relu(x, 0.3); }, "F.leaky_relu(a, 0.3)"));
+             samples.push_back(detail::sample(
+                 "slope -0.5", two_sided({5}, {0.2, 2}, 7),
+                 [](const Variable& x) { return leaky_relu(x, -0.5); }, "F.leaky_relu(a, -0.5)"));
              return samples;
          }},
     {.name = "elu",

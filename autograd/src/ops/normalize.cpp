@@ -30,6 +30,8 @@ Samples over_axes(std::string_view torch_name) {
     add({2, 3}, 0, 3);
     add({2, 4, 3}, 1, 4);
     add({0, 3}, -1, 5);
+    add({}, -1, 6);
+    add({}, 0, 7);
     return samples;
 }
 
@@ -54,21 +56,29 @@ constexpr OpRow rows[] = {
 
 std::span<const OpRow> detail::normalize_rows() { return rows; }
 
+namespace {
+
+/// Of one axis, or of the one element that there is at rank 0.
+ReduceOptions along(std::int64_t axis, const Variable& x) {
+    return {.axes = x.rank() == 0 ? Axes() : Axes(axis), .keepdims = true};
+}
+
+}  // namespace
+
 Variable softmax_vjp(const Variable& y, const Variable& gy, std::int64_t axis) {
     if (!grad_enabled()) return Variable(softmax_vjp(y.value(), gy.value(), axis));
     const Tensor zero = zeros({}, y.dtype());
     const Tensor hidden = equal(y.value(), zero);
     const Variable g = any(hidden) ? where(hidden, zero, gy) : gy;
-    return y * (g - sum(g * y, {.axes = {axis}, .keepdims = true}));
+    return y * (g - sum(g * y, along(axis, y)));
 }
 
 Variable log_softmax_vjp(const Variable& y, const Variable& gy, std::int64_t axis) {
     if (!grad_enabled()) return Variable(log_softmax_vjp(y.value(), gy.value(), axis));
     const double infinity = std::numeric_limits<double>::infinity();
-    const Variable gx = gy - exp(y) * sum(gy, {.axes = {axis}, .keepdims = true});
+    const Variable gx = gy - exp(y) * sum(gy, along(axis, y));
     if (y.numel() == 0) return gx;
-    const Tensor dead =
-        equal(max(y.value(), {.axes = {axis}, .keepdims = true}), full({}, -infinity, y.dtype()));
+    const Tensor dead = equal(max(y.value(), along(axis, y)), full({}, -infinity, y.dtype()));
     return any(dead) ? where(dead, zeros({}, y.dtype()), gx) : gx;
 }
 
