@@ -12,9 +12,14 @@ namespace {
 constinit thread_local Node* dead = nullptr;
 constinit thread_local bool burying = false;
 constinit Counter ids{0};
+constinit thread_local std::int64_t replayed_id = 0;
 }  // namespace
 
-std::int64_t next_id() noexcept { return ids.next(); }
+std::int64_t next_id() noexcept { return replayed_id != 0 ? replayed_id++ : ids.next(); }
+
+ReplayedIds::ReplayedIds(std::int64_t first) noexcept
+    : previous_(std::exchange(replayed_id, first)) {}
+ReplayedIds::~ReplayedIds() { replayed_id = previous_; }
 
 void* allocate_node(std::size_t bytes) { return pool_allocate(bytes); }
 void free_node(void* block, std::size_t bytes) noexcept { pool_free(block, bytes); }

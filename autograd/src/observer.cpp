@@ -29,7 +29,7 @@ void detail::notify_forward(const OpRow& row, const Attributes& attributes,
                             std::span<const Variable> inputs, const Variable& output) {
     std::vector<Variable> saved;
     if (output.requires_grad()) output.node()->list_saved(saved);
-    const ForwardEvent event{row, attributes, inputs, output, saved, current_scope()};
+    const ForwardEvent event{row, attributes, inputs, output, saved, current_scope(), recomputing};
     const std::vector<Observer*> watching(list());
     for (Observer* observer : watching) observer->on_forward(event);
 }

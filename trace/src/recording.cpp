@@ -5,6 +5,8 @@
 
 #include "op_ports.hpp"
 
+#include <glassgrad/autograd/op_row.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>

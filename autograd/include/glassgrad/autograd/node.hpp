@@ -49,6 +49,11 @@ struct Node {
     virtual void pull(const Variable&, Gradients<Variable>&) {}
     /// Variables that the pullbacks read, for observers.
     virtual void list_saved(std::vector<Variable>&) const {}
+    /// The result computed and recorded again, for a node that `recomputes`: the sweep goes on
+    /// into that graph instead of asking for gradients.
+    virtual Variable recompute() { return {}; }
+    /// Nodes of that graph have larger ids, others that it reads have not.
+    virtual std::int64_t recomputes_from() const noexcept { return 0; }
     /// Drops what is saved for the pullbacks.
     virtual void release() noexcept {}
 
@@ -65,6 +70,7 @@ struct Node {
     DType dtype;
     bool is_leaf = false;
     bool released = false;
+    bool recomputes = false;
     std::size_t block_bytes = 0;
     std::unique_ptr<NodeExtra> extra;
 
@@ -76,6 +82,18 @@ struct Node {
     Tensor pending;
 
     Node* next_dead = nullptr;
+};
+
+/// Gives the ids from `first` on once more, to what this thread makes while the object lives.
+class ReplayedIds {
+  public:
+    explicit ReplayedIds(std::int64_t first) noexcept;
+    ~ReplayedIds();
+    ReplayedIds(const ReplayedIds&) = delete;
+    ReplayedIds& operator=(const ReplayedIds&) = delete;
+
+  private:
+    std::int64_t previous_;
 };
 
 void* allocate_node(std::size_t bytes);

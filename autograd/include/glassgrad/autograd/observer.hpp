@@ -19,6 +19,7 @@ struct ForwardEvent {
     const Variable& output;
     std::span<const Variable> saved;  ///< what the backward pass will read; empty if not recorded
     const ScopeNode* scope;
+    bool recomputed = false;  ///< a backward pass runs a checkpoint's function again
 };
 
 /// A sweep computed the gradients of an op's inputs.
@@ -72,6 +73,9 @@ namespace detail {
 inline constinit thread_local int observer_count = 0;
 /// True inside a pullback of a pass that is not recorded: its inner steps are not ops of their own.
 inline constinit thread_local bool observers_paused = false;
+
+/// True while a checkpoint's function runs again.
+inline constinit thread_local bool recomputing = false;
 
 inline bool observed() noexcept { return observer_count > 0 && !observers_paused; }
 

@@ -4,6 +4,7 @@
 
 #include <glassgrad/tensor/tensor.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -43,6 +44,14 @@ struct OpRow {
     double f32_ulp = 4;
     std::vector<OpSample> (*samples)() = nullptr;
 };
+
+namespace detail {
+/// The pieces between separators, without blanks around them; empty ones are left out.
+std::vector<std::string> split(std::string_view text, char separator);
+/// One name an input: those of the row, or from the formula of its gradients, where
+/// `ga = gy bᵀ; gb = aᵀ gy` has the inputs a and b; else x, or a and b, or x1, x2, …
+std::vector<std::string> input_names(const OpRow& row, std::size_t count);
+}  // namespace detail
 
 /// The rows of all families.
 std::vector<const OpRow*> op_table();

@@ -1,0 +1,317 @@
+// The usual case, a tensor that is all finite, is one pass over exponents that compilers turn into
+// vector code. Everything else runs after a hit only.
+
+#include <glassgrad/autograd/anomaly.hpp>
+#include <glassgrad/tensor/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace glassgrad {
+namespace {
+
+template <class Bits, class T>
+bool all_finite(std::span<const T> values) {
+    constexpr int mantissa = std::numeric_limits<T>::digits - 1;
+    constexpr Bits one = Bits{1} << mantissa;
+    constexpr Bits sign = Bits{1} << (sizeof(Bits) * 8 - 1);
+    constexpr Bits exponent = sign - one;
+    constexpr std::size_t chunk = 1024;
+    // Adding one to an exponent of ones alone carries into the sign.
+    for (std::size_t begin = 0; begin < values.size(); begin += chunk) {
+        const std::size_t end = std::min(values.size(), begin + chunk);
+        Bits carried = 0;
+        for (std::size_t i = begin; i < end; ++i) {
+            carried |= (std::bit_cast<Bits>(values[i]) & exponent) + one;
+        }
+        if (carried & sign) return false;
+    }
+    return true;
+}
+
+bool all_finite(const Tensor& x) {
+    switch (x.dtype()) {
+        case f32: return all_finite<std::uint32_t>(x.values<float>());
+        case f64: return all_finite<std::uint64_t>(x.values<double>());
+        default: return true;
+    }
+}
+
+struct Counts {
+    std::int64_t nans = 0;
+    std::int64_t infinities = 0;
+};
+
+Counts count(const Tensor& x) {
+    Counts counts;
+    if (all_finite(x)) return counts;
+    const Tensor wide = x.astype(f64);
+    for (const double value : wide.values<double>()) {
+        if (std::isnan(value)) ++counts.nans;
+        if (std::isinf(value)) ++counts.infinities;
+    }
+    return counts;
+}
+
+Counts& operator+=(Counts& a, const Counts& b) {
+    a.nans += b.nans;
+    a.infinities += b.infinities;
+    return a;
+}
+
+TensorSummary summarize(std::string name, const Tensor& x) {
+    constexpr double none = std::numeric_limits<double>::quiet_NaN();
+    TensorSummary summary{std::move(name), x.shape(), x.dtype(), none, none, none, 0, 0};
+    double sum = 0;
+    std::int64_t finite = 0;
+    const Tensor wide = x.astype(f64);
+    for (const double value : wide.values<double>()) {
+        if (std::isnan(value)) {
+            ++summary.nans;
+        } else if (std::isinf(value)) {
+            ++summary.infinities;
+        } else {
+            summary.min = finite == 0 ? value : std::min(summary.min, value);
+            summary.max = finite == 0 ? value : std::max(summary.max, value);
+            sum += value;
+            ++finite;
+        }
+    }
+    if (finite > 0) summary.mean = sum / static_cast<double>(finite);
+    return summary;
+}
+
+std::string to_text(const TensorSummary& x) {
+    std::string text = fmt::format("{}, {} {}", x.name, name(x.dtype), to_string(x.shape));
+    if (!std::isnan(x.mean)) {
+        text += fmt::format(", min {:.4g}, max {:.4g}, mean {:.4g}", x.min, x.max, x.mean);
+    }
+    if (x.nans > 0) text += fmt::format(", {} NaN", x.nans);
+    if (x.infinities > 0) text += fmt::format(", {} infinite", x.infinities);
+    return text;
+}
+
+/// Index of the first element of the kind.
+void locate(AnomalyReport& report, const Tensor& x) {
+    const Tensor wide = x.astype(f64);
+    const auto values = wide.values<double>();
+    const auto found = std::find_if(values.begin(), values.end(), [&](double value) {
+        return report.nan ? std::isnan(value) : std::isinf(value);
+    });
+    if (found == values.end()) return;
+    report.value = *found;
+    auto place = static_cast<std::int64_t>(found - values.begin());
+    report.index = x.shape();
+    for (int axis = x.rank(); axis-- > 0;) {
+        report.index[axis] = place % x.shape()[axis];
+        place /= x.shape()[axis];
+    }
+}
+
+std::string number(double value) {
+    return std::isnan(value) ? "a NaN" : (value < 0 ? "-inf" : "inf");
+}
+
+std::string_view name_of(AnomalyReport::Pass pass) {
+    return pass == AnomalyReport::Pass::forward ? "forward" : "backward";
+}
+
+std::string headline(const AnomalyReport& report) {
+    const bool scalar = report.index.rank() == 0;
+    const std::string at = scalar ? "" : fmt::format("at {} of ", to_string(report.index));
+    if (report.cause == AnomalyReport::Cause::came_in) {
+        return fmt::format("anomaly: {} came in {}{}, read by {} in the {} pass",
+                           number(report.value), scalar ? "with " : at, report.where, report.op,
+                           name_of(report.pass));
+    }
+    return fmt::format("anomaly: {} made {} {}{} in the {} pass", report.op, number(report.value),
+                       scalar ? "in " : at, report.where, name_of(report.pass));
+}
+
+std::string details(const AnomalyReport& report) {
+    std::string text = "read ";
+    for (const TensorSummary& each : report.inputs) text += to_text(each) + "; ";
+    if (report.inputs.empty()) text.clear();
+    return text + "gave " + to_text(report.result);
+}
+
+bool brings_infinity(const Attributes& attributes) {
+    return std::any_of(attributes.begin(), attributes.end(), [](const Attribute& each) {
+        return each.kind == Attribute::Kind::number && std::isinf(each.number);
+    });
+}
+
+std::string called(std::string_view role, const Variable& x) {
+    if (!x.name().empty()) return fmt::format("{} '{}'", role, x.name());
+    if (!x.op().empty()) return fmt::format("{} (result of {})", role, x.op());
+    return std::string(role);
+}
+
+}  // namespace
+
+Anomaly::Anomaly(const AnomalyOptions& options) : options_(options) {}
+
+void Anomaly::report(AnomalyReport report) {
+    const std::string problem = headline(report);
+    const std::string hint = details(report);
+    report.text = problem + (report.scope.empty() ? "" : ", in " + report.scope) + "; " + hint;
+    if (static_cast<std::int64_t>(reports_.size()) < options_.limit) {
+        reports_.push_back(std::move(report));
+    } else {
+        ++not_kept_;
+    }
+    // The pass that is watched is in the scope of the event, which the error adds by itself.
+    if (options_.on_anomaly == OnAnomaly::fail) throw ValueError(problem, hint);
+}
+
+void Anomaly::on_forward(const ForwardEvent& event) {
+    const Tensor& y = event.output.value();
+    if (all_finite(y)) return;
+    const Counts out = count(y);
+    if (out.nans == 0 && !options_.infinities) return;
+    Counts in;
+    const Variable* source = nullptr;  // of what came in
+    for (const Variable& x : event.inputs) {
+        if (bad_values_.contains(x.id())) {
+            bad_values_.insert(event.output.id());
+            ++passed_on_;
+            return;
+        }
+        const Counts each = count(x.value());
+        const bool parameter = x.requires_grad() && x.is_leaf();
+        if (each.nans > 0 || (each.infinities > 0 && parameter && out.nans == 0)) source = &x;
+        in += each;
+    }
+    AnomalyReport found;
+    found.nan = out.nans > 0;
+    found.cause = source ? AnomalyReport::Cause::came_in : AnomalyReport::Cause::made;
+    if (!source && !found.nan && (in.infinities > 0 || brings_infinity(event.attributes))) return;
+    found.op = event.row.name;
+    found.scope = event.scope->path;
+    found.output_id = event.output.id();
+    const std::vector<std::string> names = detail::input_names(event.row, event.inputs.size());
+    for (std::size_t i = 0; i < event.inputs.size(); ++i) {
+        const Variable& x = event.inputs[i];
+        found.inputs.push_back(summarize(called(names[i], x), x.value()));
+        if (&x == source) found.where = found.inputs.back().name;
+    }
+    if (!source) found.where = "its result";
+    found.result = summarize(called("the result", event.output), y);
+    locate(found, source ? source->value() : y);
+    bad_values_.insert(event.output.id());
+    if (source) bad_values_.insert(source->id());
+    report(std::move(found));
+}
+
+void Anomaly::on_backward(const BackwardEvent& event) {
+    for (std::size_t i = 0; i < event.gradients.size(); ++i) {
+        const Variable& gx = event.gradients[i];
+        if (!gx.defined() || all_finite(gx.value())) continue;
+        const Counts out = count(gx.value());
+        if (out.nans == 0 && !options_.infinities) continue;
+        const std::int64_t id = event.input_ids[i];
+        bool descends = bad_gradients_.contains(event.output_id);
+        Counts in = count(event.gradient.value());
+        for (const Variable& each : event.saved) {
+            descends = descends || bad_values_.contains(each.id());
+            in += count(each.value());
+        }
+        if (descends || (out.nans > 0 && in.nans > 0)) {
+            ++passed_on_;
+            bad_gradients_.insert(id);
+            continue;
+        }
+        if (out.nans == 0 && in.infinities > 0) {
+            meant_gradients_.insert(id);
+            continue;
+        }
+        if (!bad_gradients_.insert(id).second) continue;
+        const auto names = detail::input_names(event.row, event.gradients.size());
+        AnomalyReport found;
+        found.pass = AnomalyReport::Pass::backward;
+        found.nan = out.nans > 0;
+        found.op = event.row.name;
+        found.scope = event.scope->path;
+        found.output_id = event.output_id;
+        found.where = "the gradient of " + names[i];
+        found.inputs.push_back(summarize("gy", event.gradient.value()));
+        for (const Variable& each : event.saved) {
+            found.inputs.push_back(summarize(called("saved", each), each.value()));
+        }
+        found.result = summarize(found.where, gx.value());
+        locate(found, gx.value());
+        report(std::move(found));
+    }
+}
+
+void Anomaly::on_accumulate(const AccumulateEvent& event) {
+    if (all_finite(event.total.value()) || known(event.of)) return;
+    Counts in;
+    for (const Variable& each : event.contributions) in += count(each.value());
+    const Counts out = count(event.total.value());
+    if (in.nans > 0 || in.infinities > 0 || (out.nans == 0 && !options_.infinities)) return;
+    AnomalyReport found;
+    found.pass = AnomalyReport::Pass::backward;
+    found.op = "accumulate";
+    found.scope = event.scope->path;
+    found.output_id = event.of;
+    found.where = "the sum of gradients";
+    for (const Variable& each : event.contributions) {
+        found.inputs.push_back(summarize("gradient", each.value()));
+    }
+    found.result = summarize(found.where, event.total.value());
+    locate(found, event.total.value());
+    bad_gradients_.insert(event.of);
+    report(std::move(found));
+}
+
+void Anomaly::on_gradient(const GradientEvent& event) {
+    if (all_finite(event.gradient.value()) || known(event.of)) return;
+    const Counts out = count(event.gradient.value());
+    if (out.nans == 0 && !options_.infinities) return;
+    AnomalyReport found;
+    found.pass = AnomalyReport::Pass::backward;
+    found.cause = AnomalyReport::Cause::came_in;
+    found.nan = out.nans > 0;
+    found.op = "the engine";
+    found.output_id = event.of;
+    found.where = "a cotangent or a hook";
+    found.result = summarize("the gradient", event.gradient.value());
+    locate(found, event.gradient.value());
+    bad_gradients_.insert(event.of);
+    report(std::move(found));
+}
+
+bool Anomaly::known(std::int64_t of) const {
+    return bad_gradients_.contains(of) || meant_gradients_.contains(of);
+}
+
+std::string Anomaly::text() const {
+    if (reports_.empty()) return "no anomaly";
+    std::string text;
+    for (const AnomalyReport& each : reports_) text += each.text + "\n";
+    if (not_kept_ > 0) text += fmt::format("and {} more\n", not_kept_);
+    if (passed_on_ > 0) text += fmt::format("{} more values descend from these\n", passed_on_);
+    return text;
+}
+
+void Anomaly::clear() {
+    reports_.clear();
+    bad_values_.clear();
+    bad_gradients_.clear();
+    meant_gradients_.clear();
+    passed_on_ = 0;
+    not_kept_ = 0;
+}
+
+}  // namespace glassgrad
