@@ -52,6 +52,16 @@ Variable result_variable(const Tensor& value, Node& node) {
     return Variable(value, NodePtr::share(&node), node.id);
 }
 
+void name_operands(Error& error, const OpRow& row, std::span<const Variable* const> inputs) {
+    const std::vector<std::string> names = input_names(row, inputs.size());
+    std::string text;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (!inputs[i]->defined() || inputs[i]->name().empty()) continue;
+        text += (text.empty() ? "" : ", ") + names[i] + " is '" + inputs[i]->name() + "'";
+    }
+    if (!text.empty()) error.name_operands(text);
+}
+
 }  // namespace detail
 
 Variable record_without_derivative(const OpRow& row, Tensor value,

@@ -36,19 +36,30 @@ std::string end_of_path(const Variable& parameter, const UsageTracker& tracker) 
     std::vector<std::int64_t> stack{parameter.id()};
     std::unordered_set<std::int64_t> seen{parameter.id()};
     const UsageTracker::Use* furthest = nullptr;
+    bool cut = false;
+    const auto consider = [&](const UsageTracker::Use& use, bool is_cut) {
+        if (furthest && use.result <= furthest->result) return;
+        furthest = &use;
+        cut = is_cut;
+    };
+    // Who read the elements of a parameter under another id had a constant copy of it.
+    const std::int64_t owner = tracker.owner(parameter.value());
+    if (owner != parameter.id()) {
+        for (const UsageTracker::Use& use : tracker.uses(owner)) consider(use, true);
+    }
     while (!stack.empty()) {
         const std::int64_t id = stack.back();
         stack.pop_back();
         for (const UsageTracker::Use& use : tracker.uses(id)) {
             const bool ends = use.cut || !use.recorded || tracker.uses(use.result).empty();
-            if (ends && (!furthest || use.result > furthest->result)) furthest = &use;
+            if (ends) consider(use, use.cut);
             if (!use.cut && use.recorded && seen.insert(use.result).second) {
                 stack.push_back(use.result);
             }
         }
     }
     if (!furthest) return "no op read it";
-    if (furthest->cut) {
+    if (cut) {
         return fmt::format(
             "its path ends before {}, which read a constant copy (detach() or "
             "value())",
@@ -89,6 +100,11 @@ const std::vector<UsageTracker::Use>& UsageTracker::uses(std::int64_t id) const 
     static const std::vector<Use> none;
     const auto found = uses_.find(id);
     return found == uses_.end() ? none : found->second;
+}
+
+std::int64_t UsageTracker::owner(const Tensor& value) const {
+    const auto found = owners_.find(value.bytes());
+    return found == owners_.end() ? 0 : found->second;
 }
 
 void UsageTracker::clear() {

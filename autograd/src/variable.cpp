@@ -21,13 +21,14 @@ detail::NodePtr leaf_node(const Tensor& value, std::int64_t id) {
     return node;
 }
 
-void require_fit(std::string_view op, const Tensor& given, const Tensor& value) {
-    if (given.shape() != value.shape()) {
-        throw ShapeError(fmt::format("{}: the value has shape {}, got {}", op,
-                                     to_string(value.shape()), to_string(given.shape())));
+void require_fit(std::string_view op, const Tensor& given, const Variable& x) {
+    const std::string whose = x.name().empty() ? "" : fmt::format(" of '{}'", x.name());
+    if (given.shape() != x.shape()) {
+        throw ShapeError(fmt::format("{}: the value{} has shape {}, got {}", op, whose,
+                                     to_string(x.shape()), to_string(given.shape())));
     }
-    if (given.dtype() != value.dtype()) {
-        throw TypeError(fmt::format("{}: the value is {}, got {}", op, name(value.dtype()),
+    if (given.dtype() != x.dtype()) {
+        throw TypeError(fmt::format("{}: the value{} is {}, got {}", op, whose, name(x.dtype()),
                                     name(given.dtype())),
                         "convert it with astype");
     }
@@ -85,7 +86,7 @@ void Variable::set_grad(Tensor gradient) {
         throw GraphError("set_grad: " + describe(*this) + " requires no gradient",
                          "make it a parameter first");
     }
-    if (gradient.defined()) require_fit("set_grad", gradient, value());
+    if (gradient.defined()) require_fit("set_grad", gradient, *this);
     node()->more().grad = std::move(gradient);
 }
 
@@ -179,7 +180,7 @@ void Variable::set_requires_grad(bool wanted) {
 
 void Variable::set_value(Tensor value) {
     require_leaf("set_value");
-    require_fit("set_value", value, this->value());
+    require_fit("set_value", value, *this);
     forget_kept();
     state().value = std::move(value);
 }

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <bit>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -141,12 +142,12 @@ ThreadPool* start_pool() {
     if (pool_ended) return nullptr;
     static thread_local Reaper reaper;
     (void)reaper;
-    auto* fresh = new ThreadPool;
+    auto fresh = std::make_unique<ThreadPool>();
     Registry& all = registry();
     const std::lock_guard lock(all.mutex);
-    all.pools.push_back(fresh);
-    pool = fresh;
-    return fresh;
+    all.pools.push_back(fresh.get());
+    pool = fresh.release();
+    return pool;
 }
 
 }  // namespace

@@ -15,6 +15,14 @@ struct OwnedScope : ScopeNode {
     std::vector<std::unique_ptr<OwnedScope>> children;
 };
 
+/// Where every thread is that entered nothing; never destroyed.
+union Outside {
+    ScopeNode node{};
+    Outside() {}
+    ~Outside() {}
+};
+Outside outside;
+
 /// Roots of all threads; leaked on purpose so that paths outlive every static object.
 OwnedScope* new_root() {
     static std::mutex mutex;
@@ -24,12 +32,8 @@ OwnedScope* new_root() {
     return roots->back().get();
 }
 
-constinit thread_local OwnedScope* current = nullptr;
-
-OwnedScope* here() {
-    if (!current) current = new_root();
-    return current;
-}
+constinit thread_local OwnedScope* root = nullptr;
+constinit thread_local const ScopeNode* current = nullptr;  // null: outside
 
 OwnedScope* child(OwnedScope* parent, std::string_view name) {
     const auto found = std::find_if(parent->children.begin(), parent->children.end(),
@@ -43,22 +47,27 @@ OwnedScope* child(OwnedScope* parent, std::string_view name) {
     return parent->children.back().get();
 }
 
-OwnedScope* owned(const ScopeNode* scope) {
-    return const_cast<OwnedScope*>(static_cast<const OwnedScope*>(scope));
+/// The scope that this thread enters names from.
+OwnedScope* here() {
+    if (current && current != &outside.node) {
+        return const_cast<OwnedScope*>(static_cast<const OwnedScope*>(current));
+    }
+    if (!root) root = new_root();
+    return root;
 }
 
 }  // namespace
 
-Scope::Scope(std::string_view name) : previous_(here()) {
-    if (!name.empty()) current = child(current, name);
+Scope::Scope(std::string_view name) : previous_(current) {
+    if (!name.empty()) current = child(here(), name);
 }
-Scope::~Scope() { current = owned(previous_); }
+Scope::~Scope() { current = previous_; }
 
-const ScopeNode* current_scope() noexcept { return here(); }
+const ScopeNode* current_scope() noexcept { return current ? current : &outside.node; }
 
-ScopeRestore::ScopeRestore(const ScopeNode* scope) noexcept : previous_(here()) {
-    if (scope) current = owned(scope);
+ScopeRestore::ScopeRestore(const ScopeNode* scope) noexcept : previous_(current) {
+    if (scope) current = scope;
 }
-ScopeRestore::~ScopeRestore() { current = owned(previous_); }
+ScopeRestore::~ScopeRestore() { current = previous_; }
 
 }  // namespace glassgrad

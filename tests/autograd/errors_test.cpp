@@ -147,16 +147,16 @@ TEST_CASE("errors of leaves name the variable") {
          [&] {
              x.set_value(zeros({3, 2}, f64));
          },
-         "set_value: the value has shape (2, 3), got (3, 2)"},
+         "set_value: the value of 'x' has shape (2, 3), got (3, 2)"},
         {"a gradient of another shape", [&] { x.set_grad(zeros({3}, f64)); },
-         "set_grad: the value has shape (2, 3), got (3,)"},
+         "set_grad: the value of 'x' has shape (2, 3), got (3,)"},
     });
     expect<TypeError>({
         {"a value of another type",
          [&] {
              x.set_value(zeros({2, 3}));
          },
-         "set_value: the value is f64, got f32; convert it with astype"},
+         "set_value: the value of 'x' is f64, got f32; convert it with astype"},
         {"a parameter of integers", [] { parameter(arange(3)); },
          "parameter: a i64 tensor of shape (3,) has no gradient; convert it with astype(f32) or "
          "astype(f64)"},

@@ -85,3 +85,29 @@ TEST_CASE("grad mode and observers belong to a thread") {
     CHECK(counting.count == 0);
     CHECK_FALSE(grad_enabled());
 }
+
+TEST_CASE("checkpoints and anomaly observers belong to a thread") {
+    const auto step = [](int seed) {
+        const Variable x = parameter(uneven({6, 6}, -1, 1, seed), "x");
+        const Variable w = parameter(uneven({6, 6}, -1, 1, seed + 1), "w");
+        AnomalyMode watch({.on_anomaly = OnAnomaly::collect});
+        for (int i = 0; i < 10; ++i) {
+            const auto f = [&](std::span<const Variable> in) { return tanh(matmul(in[0], w)); };
+            backward(sum(checkpoint(f, {checkpoint(f, {x})})));
+            if (i % 2 == seed % 2) log(x * 0.0);
+        }
+        return std::pair(w.grad(), watch->reports().size());
+    };
+    const auto even = step(2);
+    const auto odd = step(3);
+    std::pair<Tensor, std::size_t> found[2];
+    {
+        std::vector<std::thread> threads;
+        for (int t = 0; t < 2; ++t) threads.emplace_back([&, t] { found[t] = step(2 + t); });
+        for (std::thread& each : threads) each.join();
+    }
+    CHECK(same_bits(found[0].first, even.first));
+    CHECK(same_bits(found[1].first, odd.first));
+    CHECK(found[0].second == even.second);
+    CHECK(found[1].second == odd.second);
+}

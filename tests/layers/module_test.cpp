@@ -180,3 +180,20 @@ TEST_CASE("an error inside a model names the layer") {
     Variable y = model.first(Variable(ones({4, 3})));
     CHECK(y.node()->scope->path == "first");
 }
+
+TEST_CASE("parameters of a module that get no gradient are named by their paths") {
+    RandomState rng(1);
+    const Model model(rng);
+    const Variable x(rng.randn({4, 3}, {.dtype = f32}));
+    CHECK(unused_parameters(sum(model(x)), model).empty());
+    CHECK(to_string(unused_parameters(sum(model.first(x)), model)) ==
+          "unused parameters:\n"
+          "  second.gain: no op in the graph of the result reads it\n"
+          "  second.inner.weight: no op in the graph of the result reads it\n"
+          "  second.inner.bias: no op in the graph of the result reads it\n"
+          "  second.head.weight: no op in the graph of the result reads it");
+    UsageTracker tracker;
+    const Observing observing(tracker);
+    const Variable y = sum(model.second(model.first(x).detach()));
+    CHECK(to_string(unused_parameters(y, model, &tracker)) == "");
+}

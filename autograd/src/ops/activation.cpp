@@ -148,38 +148,41 @@ V gelu_slope(const V& x, Approximate approximate) {
 std::span<const OpRow> detail::activation_rows() { return rows; }
 
 Variable tanh(const Variable& x) {
-    return record(find(rows, "tanh"), tanh(x.value()),
-                  edge(
-                      x, [](const auto& gy, const auto& y) { return gy * (1.0 - y * y); }, result));
+    return record(
+        find(rows, "tanh"), [&] { return tanh(x.value()); },
+        edge(
+            x, [](const auto& gy, const auto& y) { return gy * (1.0 - y * y); }, result));
 }
 
 Variable sigmoid(const Variable& x) {
     return record(
-        find(rows, "sigmoid"), sigmoid(x.value()),
+        find(rows, "sigmoid"), [&] { return sigmoid(x.value()); },
         edge(
             x, [](const auto& gy, const auto& y) { return gy * (y * (1.0 - y)); }, result));
 }
 
 Variable softplus(const Variable& x) {
-    return record(find(rows, "softplus"), softplus(x.value()),
-                  edge(
-                      x, [](const auto& gy, const auto& in) { return gy * sigmoid(in); }, x));
+    return record(
+        find(rows, "softplus"), [&] { return softplus(x.value()); },
+        edge(
+            x, [](const auto& gy, const auto& in) { return gy * sigmoid(in); }, x));
 }
 
 Variable relu(const Variable& x) {
-    return record(find(rows, "relu"), relu(x.value()),
-                  edge(
-                      x,
-                      [](const auto& gy, const auto& y) {
-                          const Tensor zero = zeros({}, y.dtype());
-                          return where(greater(tensor_of(y), zero), gy, zero);
-                      },
-                      result));
+    return record(
+        find(rows, "relu"), [&] { return relu(x.value()); },
+        edge(
+            x,
+            [](const auto& gy, const auto& y) {
+                const Tensor zero = zeros({}, y.dtype());
+                return where(greater(tensor_of(y), zero), gy, zero);
+            },
+            result));
 }
 
 Variable leaky_relu(const Variable& x, double negative_slope) {
     return record(
-        find(rows, "leaky_relu"), leaky_relu(x.value(), negative_slope),
+        find(rows, "leaky_relu"), [&] { return leaky_relu(x.value(), negative_slope); },
         [=] {
             return Attributes{{"negative_slope", negative_slope}};
         },
@@ -193,7 +196,7 @@ Variable leaky_relu(const Variable& x, double negative_slope) {
 
 Variable elu(const Variable& x, double alpha) {
     return record(
-        find(rows, "elu"), elu(x.value(), alpha),
+        find(rows, "elu"), [&] { return elu(x.value(), alpha); },
         [=] {
             return Attributes{{"alpha", alpha}};
         },
@@ -208,7 +211,7 @@ Variable elu(const Variable& x, double alpha) {
 Variable gelu(const Variable& x, const GeluOptions& options) {
     const Approximate approximate = options.approximate;
     return record(
-        find(rows, "gelu"), gelu(x.value(), options),
+        find(rows, "gelu"), [&] { return gelu(x.value(), options); },
         [=] {
             return Attributes{{"approximate", approximate == Approximate::tanh ? "tanh" : "none"}};
         },
@@ -221,16 +224,17 @@ Variable gelu(const Variable& x, const GeluOptions& options) {
 }
 
 Variable silu(const Variable& x) {
-    return record(find(rows, "silu"), silu(x.value()),
-                  edge(
-                      x,
-                      [](const auto& gy, const auto& in) {
-                          // Beyond ±800, sigmoid is exactly 0 or 1, in f64 too.
-                          const auto z = clamp(in, {.min = -800, .max = 800});
-                          const auto s = sigmoid(z);
-                          return gy * (s * (z * (1.0 - s) + 1.0));
-                      },
-                      x));
+    return record(
+        find(rows, "silu"), [&] { return silu(x.value()); },
+        edge(
+            x,
+            [](const auto& gy, const auto& in) {
+                // Beyond ±800, sigmoid is exactly 0 or 1, in f64 too.
+                const auto z = clamp(in, {.min = -800, .max = 800});
+                const auto s = sigmoid(z);
+                return gy * (s * (z * (1.0 - s) + 1.0));
+            },
+            x));
 }
 
 }  // namespace glassgrad

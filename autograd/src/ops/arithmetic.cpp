@@ -154,12 +154,13 @@ std::span<const OpRow> detail::arithmetic_rows() { return rows; }
 
 Variable add(const Variable& a, const Variable& b) {
     constexpr auto pass = [](const auto& gy) { return gy; };
-    return record(find(rows, "add"), add(a.value(), b.value()), edge(a, pass), edge(b, pass));
+    return record(
+        find(rows, "add"), [&] { return add(a.value(), b.value()); }, edge(a, pass), edge(b, pass));
 }
 
 Variable add(const Variable& a, double b) {
     return record(
-        find(rows, "add"), add(a.value(), b),
+        find(rows, "add"), [&] { return add(a.value(), b); },
         [=] {
             return Attributes{{"b", b}};
         },
@@ -167,40 +168,46 @@ Variable add(const Variable& a, double b) {
 }
 
 Variable sub(const Variable& a, const Variable& b) {
-    return record(find(rows, "sub"), sub(a.value(), b.value()),
-                  edge(a, [](const auto& gy) { return gy; }),
-                  edge(b, [](const auto& gy) { return -gy; }));
+    return record(
+        find(rows, "sub"), [&] { return sub(a.value(), b.value()); },
+        edge(a, [](const auto& gy) { return gy; }), edge(b, [](const auto& gy) { return -gy; }));
 }
 
 Variable mul(const Variable& a, const Variable& b) {
     constexpr auto times = [](const auto& gy, const auto& other) { return gy * other; };
-    return record(find(rows, "mul"), mul(a.value(), b.value()), edge(a, times, b),
-                  edge(b, times, a));
+    return record(
+        find(rows, "mul"), [&] { return mul(a.value(), b.value()); }, edge(a, times, b),
+        edge(b, times, a));
 }
 
 Variable div(const Variable& a, const Variable& b) {
-    return record(find(rows, "div"), div(a.value(), b.value()), edge(a, over_divisor, b),
-                  edge(b, of_divisor, result, b));
+    return record(
+        find(rows, "div"), [&] { return div(a.value(), b.value()); }, edge(a, over_divisor, b),
+        edge(b, of_divisor, result, b));
 }
 
 Variable chain_mul(const Variable& gy, const Variable& slope) {
     constexpr auto times = [](const auto& g, const auto& other) { return chain_mul(g, other); };
-    return record(find(rows, "chain_mul"), chain_mul(gy.value(), slope.value()),
-                  edge(gy, times, slope), edge(slope, times, gy));
+    return record(
+        find(rows, "chain_mul"), [&] { return chain_mul(gy.value(), slope.value()); },
+        edge(gy, times, slope), edge(slope, times, gy));
 }
 
 Variable chain_div(const Variable& gy, const Variable& divisor) {
-    return record(find(rows, "chain_div"), chain_div(gy.value(), divisor.value()),
-                  edge(gy, over_divisor, divisor), edge(divisor, of_divisor, result, divisor));
+    return record(
+        find(rows, "chain_div"), [&] { return chain_div(gy.value(), divisor.value()); },
+        edge(gy, over_divisor, divisor), edge(divisor, of_divisor, result, divisor));
 }
 
 Variable neg(const Variable& x) {
-    return record(find(rows, "neg"), neg(x.value()), edge(x, [](const auto& gy) { return -gy; }));
+    return record(
+        find(rows, "neg"), [&] { return neg(x.value()); },
+        edge(x, [](const auto& gy) { return -gy; }));
 }
 
 Variable scale(const Variable& x, double factor) {
     return record(
-        find(rows, "scale"), scale(x.value(), factor),
+        find(rows, "scale"), [&] { return scale(x.value(), factor); },
         [=] {
             return Attributes{{"factor", factor}};
         },
@@ -209,7 +216,7 @@ Variable scale(const Variable& x, double factor) {
 
 Variable pow(const Variable& x, double p) {
     return record(
-        find(rows, "pow"), pow(x.value(), p),
+        find(rows, "pow"), [&] { return pow(x.value(), p); },
         [=] {
             return Attributes{{"b", p}};
         },
@@ -225,20 +232,21 @@ Variable pow(const Variable& x, double p) {
 }
 
 Variable pow(const Variable& a, const Variable& b) {
-    return record(find(rows, "pow"), pow(a.value(), b.value()),
-                  edge(
-                      a,
-                      [](const auto& gy, const auto& base, const auto& exponent) {
-                          // chain_mul: b a^(b-1) is 0 for b = 0 whatever a is
-                          return chain_mul(gy, chain_mul(exponent, pow(base, exponent - 1.0)));
-                      },
-                      a, b),
-                  edge(
-                      b,
-                      [](const auto& gy, const auto& y, const auto& base, const auto& exponent) {
-                          return chain_mul(gy, chain_mul(y, power_log(base, exponent)));
-                      },
-                      result, a, b));
+    return record(
+        find(rows, "pow"), [&] { return pow(a.value(), b.value()); },
+        edge(
+            a,
+            [](const auto& gy, const auto& base, const auto& exponent) {
+                // chain_mul: b a^(b-1) is 0 for b = 0 whatever a is
+                return chain_mul(gy, chain_mul(exponent, pow(base, exponent - 1.0)));
+            },
+            a, b),
+        edge(
+            b,
+            [](const auto& gy, const auto& y, const auto& base, const auto& exponent) {
+                return chain_mul(gy, chain_mul(y, power_log(base, exponent)));
+            },
+            result, a, b));
 }
 
 Variable operator+(const Variable& a, const Variable& b) { return add(a, b); }
@@ -254,7 +262,7 @@ Variable operator-(const Variable& x) { return neg(x); }
 
 Variable operator-(double a, const Variable& b) {
     return record(
-        find(rows, "sub"), a - b.value(),
+        find(rows, "sub"), [&] { return a - b.value(); },
         [=] {
             return Attributes{{"a", a}};
         },
@@ -263,7 +271,7 @@ Variable operator-(double a, const Variable& b) {
 
 Variable operator/(const Variable& a, double b) {
     return record(
-        find(rows, "div"), a.value() / b,
+        find(rows, "div"), [&] { return a.value() / b; },
         [=] {
             return Attributes{{"b", b}};
         },
@@ -272,7 +280,7 @@ Variable operator/(const Variable& a, double b) {
 
 Variable operator/(double a, const Variable& b) {
     return record(
-        find(rows, "div"), a / b.value(),
+        find(rows, "div"), [&] { return a / b.value(); },
         [=] {
             return Attributes{{"a", a}};
         },

@@ -201,7 +201,7 @@ std::span<const OpRow> detail::attention_rows() { return rows; }
 
 Variable attention_scores(const Variable& q, const Variable& k) {
     return record(
-        find(rows, "attention_scores"), attention_scores(q.value(), k.value()),
+        find(rows, "attention_scores"), [&] { return attention_scores(q.value(), k.value()); },
         edge(
             q, [](const auto& gy, const auto& keys) { return weighted_sum(gy, keys); }, k),
         edge(
@@ -216,7 +216,8 @@ Variable weighted_sum(const Variable& weights, const Variable& values,
                       const WeightedSumOptions& options) {
     const bool turned = options.transpose_weights;
     return record(
-        find(rows, "weighted_sum"), weighted_sum(weights.value(), values.value(), options),
+        find(rows, "weighted_sum"),
+        [&] { return weighted_sum(weights.value(), values.value(), options); },
         [=] {
             return Attributes{{"transpose_weights", turned}};
         },
@@ -240,7 +241,7 @@ Variable dropout(const Variable& x, CounterRng& rng, const DropoutOptions& optio
     if (p == 0) return x;
     const double factor = detail::kept_factor(p);
     return record(
-        find(rows, "dropout"), detail::drop(x.value(), kept.value(), p),
+        find(rows, "dropout"), [&] { return detail::drop(x.value(), kept.value(), p); },
         [=] {
             return Attributes{{"p", p}};
         },

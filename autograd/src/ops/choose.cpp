@@ -148,26 +148,27 @@ std::span<const OpRow> detail::choose_rows() { return rows; }
 Variable where(const Variable& condition, const Variable& a, const Variable& b) {
     // boolean, so no gradient is ever wanted for it
     constexpr auto nothing = [](const auto& gy) { return gy; };
-    return record(find(rows, "where"), where(condition.value(), a.value(), b.value()),
-                  edge(condition, nothing),
-                  edge(
-                      a,
-                      [](const auto& gy, const auto& chosen) {
-                          return where(tensor_of(chosen), gy, zeros({}, gy.dtype()));
-                      },
-                      condition),
-                  edge(
-                      b,
-                      [](const auto& gy, const auto& chosen) {
-                          return where(tensor_of(chosen), zeros({}, gy.dtype()), gy);
-                      },
-                      condition));
+    return record(
+        find(rows, "where"), [&] { return where(condition.value(), a.value(), b.value()); },
+        edge(condition, nothing),
+        edge(
+            a,
+            [](const auto& gy, const auto& chosen) {
+                return where(tensor_of(chosen), gy, zeros({}, gy.dtype()));
+            },
+            condition),
+        edge(
+            b,
+            [](const auto& gy, const auto& chosen) {
+                return where(tensor_of(chosen), zeros({}, gy.dtype()), gy);
+            },
+            condition));
 }
 
 Variable masked_fill(const Variable& x, const Variable& mask, double value) {
     constexpr auto nothing = [](const auto& gy) { return gy; };
     return record(
-        find(rows, "masked_fill"), masked_fill(x.value(), mask.value(), value),
+        find(rows, "masked_fill"), [&] { return masked_fill(x.value(), mask.value(), value); },
         [=] {
             return Attributes{{"value", value}};
         },
@@ -190,7 +191,7 @@ Variable minimum(const Variable& a, const Variable& b) {
 
 Variable clamp(const Variable& x, const ClampOptions& options) {
     return record(
-        find(rows, "clamp"), clamp(x.value(), options),
+        find(rows, "clamp"), [&] { return clamp(x.value(), options); },
         [&] {
             Attributes list;
             if (options.min) list.emplace_back("min", *options.min);

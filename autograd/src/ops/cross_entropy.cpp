@@ -190,7 +190,8 @@ Variable cross_entropy(const Variable& logits, const Variable& target,
         return detail::cross_entropy_of_probabilities(logits, target, options);
     }
     return record(
-        find(rows, "cross_entropy"), cross_entropy(logits.value(), target.value(), options),
+        find(rows, "cross_entropy"),
+        [&] { return cross_entropy(logits.value(), target.value(), options); },
         [&] { return attributes(options); },
         edge(
             logits,
@@ -209,7 +210,7 @@ Variable nll_loss(const Variable& log_p, const Variable& target,
     }
     const Shape shape = log_p.shape();
     return record(
-        find(rows, "nll_loss"), nll_loss(log_p.value(), target.value(), options),
+        find(rows, "nll_loss"), [&] { return nll_loss(log_p.value(), target.value(), options); },
         [&] { return attributes(options); },
         edge(
             log_p,

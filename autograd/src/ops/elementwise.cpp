@@ -156,51 +156,56 @@ constexpr OpRow rows[] = {
 std::span<const OpRow> detail::elementwise_rows() { return rows; }
 
 Variable abs(const Variable& x) {
-    return record(find(rows, "abs"), abs(x.value()),
-                  edge(
-                      x, [](const auto& gy, const auto& in) { return gy * sign(in); }, x));
+    return record(
+        find(rows, "abs"), [&] { return abs(x.value()); },
+        edge(
+            x, [](const auto& gy, const auto& in) { return gy * sign(in); }, x));
 }
 
 Variable sign(const Variable& x) {
-    return record(find(rows, "sign"), sign(x.value()),
-                  edge(x, [](const auto& gy) { return detail::nothing_of(gy); }));
+    return record(
+        find(rows, "sign"), [&] { return sign(x.value()); },
+        edge(x, [](const auto& gy) { return detail::nothing_of(gy); }));
 }
 
 Variable exp(const Variable& x) {
-    return record(find(rows, "exp"), exp(x.value()),
-                  edge(
-                      x, [](const auto& gy, const auto& y) { return chain_mul(gy, y); }, result));
+    return record(
+        find(rows, "exp"), [&] { return exp(x.value()); },
+        edge(
+            x, [](const auto& gy, const auto& y) { return chain_mul(gy, y); }, result));
 }
 
 Variable expm1(const Variable& x) {
-    return record(find(rows, "expm1"), expm1(x.value()),
-                  edge(
-                      x, [](const auto& gy, const auto& in) { return chain_mul(gy, exp(in)); }, x));
+    return record(
+        find(rows, "expm1"), [&] { return expm1(x.value()); },
+        edge(
+            x, [](const auto& gy, const auto& in) { return chain_mul(gy, exp(in)); }, x));
 }
 
 Variable log(const Variable& x) {
-    return record(find(rows, "log"), log(x.value()),
-                  edge(
-                      x, [](const auto& gy, const auto& in) { return chain_div(gy, in); }, x));
+    return record(
+        find(rows, "log"), [&] { return log(x.value()); },
+        edge(
+            x, [](const auto& gy, const auto& in) { return chain_div(gy, in); }, x));
 }
 
 Variable log1p(const Variable& x) {
     return record(
-        find(rows, "log1p"), log1p(x.value()),
+        find(rows, "log1p"), [&] { return log1p(x.value()); },
         edge(
             x, [](const auto& gy, const auto& in) { return chain_div(gy, in + 1.0); }, x));
 }
 
 Variable sqrt(const Variable& x) {
     return record(
-        find(rows, "sqrt"), sqrt(x.value()),
+        find(rows, "sqrt"), [&] { return sqrt(x.value()); },
         edge(
             x, [](const auto& gy, const auto& y) { return chain_div(gy, scale(y, 2)); }, result));
 }
 
 Variable rsqrt(const Variable& x) {
     return record(
-        find(rows, "rsqrt"), rsqrt(x.value()),
+        find(rows, "rsqrt"), [&] { return rsqrt(x.value()); },
         edge(
             x, [](const auto& gy, const auto& y) { return chain_mul(gy, scale(pow(y, 3), -0.5)); },
             result));
@@ -208,39 +213,41 @@ Variable rsqrt(const Variable& x) {
 
 Variable square(const Variable& x) {
     return record(
-        find(rows, "square"), square(x.value()),
+        find(rows, "square"), [&] { return square(x.value()); },
         edge(
             x, [](const auto& gy, const auto& in) { return chain_mul(gy, scale(in, 2)); }, x));
 }
 
 Variable reciprocal(const Variable& x) {
     return record(
-        find(rows, "reciprocal"), reciprocal(x.value()),
+        find(rows, "reciprocal"), [&] { return reciprocal(x.value()); },
         edge(
             x, [](const auto& gy, const auto& y) { return chain_mul(gy, -square(y)); }, result));
 }
 
 Variable sin(const Variable& x) {
-    return record(find(rows, "sin"), sin(x.value()),
-                  edge(
-                      x, [](const auto& gy, const auto& in) { return chain_mul(gy, cos(in)); }, x));
+    return record(
+        find(rows, "sin"), [&] { return sin(x.value()); },
+        edge(
+            x, [](const auto& gy, const auto& in) { return chain_mul(gy, cos(in)); }, x));
 }
 
 Variable cos(const Variable& x) {
     return record(
-        find(rows, "cos"), cos(x.value()),
+        find(rows, "cos"), [&] { return cos(x.value()); },
         edge(
             x, [](const auto& gy, const auto& in) { return chain_mul(gy, -sin(in)); }, x));
 }
 
 Variable erf(const Variable& x) {
-    return record(find(rows, "erf"), erf(x.value()),
-                  edge(
-                      x,
-                      [](const auto& gy, const auto& in) {
-                          return gy * scale(exp(-square(in)), two_over_root_pi);
-                      },
-                      x));
+    return record(
+        find(rows, "erf"), [&] { return erf(x.value()); },
+        edge(
+            x,
+            [](const auto& gy, const auto& in) {
+                return gy * scale(exp(-square(in)), two_over_root_pi);
+            },
+            x));
 }
 
 }  // namespace glassgrad

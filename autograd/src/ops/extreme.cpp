@@ -183,7 +183,7 @@ Variable logsumexp(const Variable& x, const ReduceOptions& options) {
     const Shape kept = kept_shape("logsumexp", x.shape(), options.axes);
     const Axes axes = options.axes;
     return record(
-        find(rows, "logsumexp"), logsumexp(x.value(), options),
+        find(rows, "logsumexp"), [&] { return logsumexp(x.value(), options); },
         [&] { return reduce_attributes(options.axes, options.keepdims); },
         edge(
             x,
@@ -221,7 +221,7 @@ Variable prod_vjp(const Variable& x, const Variable& gy, const Axes& axes) {
 Variable prod(const Variable& x, const ReduceOptions& options) {
     const Axes axes = options.axes;
     return record(
-        find(rows, "prod"), prod(x.value(), options),
+        find(rows, "prod"), [&] { return prod(x.value(), options); },
         [&] { return reduce_attributes(options.axes, options.keepdims); },
         edge(
             x, [axes](const auto& gy, const auto& in) { return prod_vjp(in, gy, axes); }, x));

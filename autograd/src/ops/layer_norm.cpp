@@ -147,8 +147,10 @@ Variable layer_norm(const Variable& x, const Variable& weight, const Variable& b
             return layer_norm(turned, weight, bias, last);
         });
     }
-    Tensor value = layer_norm(x.value(), value_of(weight), value_of(bias), options);
     const OpRow& row = find(rows, "layer_norm");
+    Tensor value = detail::computed(
+        row, [&] { return layer_norm(x.value(), value_of(weight), value_of(bias), options); }, x,
+        weight, bias);
     const auto attributes = [&] { return Attributes{{"axes", axes.count}, {"eps", options.eps}}; };
     const auto plain = [options](const auto& gy, const auto& in) {
         return layer_norm_vjp(in, gy, options);
@@ -193,8 +195,9 @@ Variable rms_norm(const Variable& x, const Variable& weight, const NormOptions& 
             return rms_norm(turned, weight, last);
         });
     }
-    Tensor value = rms_norm(x.value(), value_of(weight), options);
     const OpRow& row = find(rows, "rms_norm");
+    Tensor value = detail::computed(
+        row, [&] { return rms_norm(x.value(), value_of(weight), options); }, x, weight);
     const auto attributes = [&] { return Attributes{{"axes", axes.count}, {"eps", options.eps}}; };
     if (!weight.defined()) {
         return record(

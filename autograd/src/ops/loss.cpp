@@ -211,7 +211,8 @@ Variable bce_with_logits(const Variable& x, const Variable& target, const BceOpt
     const double weight = options.pos_weight;
     const double part = share(options.reduction, x);
     return record(
-        find(rows, "bce_with_logits"), bce_with_logits(x.value(), target.value(), options),
+        find(rows, "bce_with_logits"),
+        [&] { return bce_with_logits(x.value(), target.value(), options); },
         [&] {
             Attributes list = attributes(options.reduction);
             list.emplace_back("pos_weight", weight);
@@ -235,7 +236,7 @@ Variable kl_div(const Variable& x, const Variable& target, const KlDivOptions& o
     const double part = share(options.reduction, x);
     const bool logarithm = options.log_target;
     return record(
-        find(rows, "kl_div"), kl_div(x.value(), target.value(), options),
+        find(rows, "kl_div"), [&] { return kl_div(x.value(), target.value(), options); },
         [&] {
             Attributes list = attributes(options.reduction);
             list.emplace_back("log_target", logarithm);

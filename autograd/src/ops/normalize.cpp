@@ -84,7 +84,7 @@ Variable log_softmax_vjp(const Variable& y, const Variable& gy, std::int64_t axi
 
 Variable softmax(const Variable& x, std::int64_t axis) {
     return record(
-        find(rows, "softmax"), softmax(x.value(), axis),
+        find(rows, "softmax"), [&] { return softmax(x.value(), axis); },
         [=] {
             return Attributes{{"axis", axis}};
         },
@@ -94,7 +94,7 @@ Variable softmax(const Variable& x, std::int64_t axis) {
 
 Variable log_softmax(const Variable& x, std::int64_t axis) {
     return record(
-        find(rows, "log_softmax"), log_softmax(x.value(), axis),
+        find(rows, "log_softmax"), [&] { return log_softmax(x.value(), axis); },
         [=] {
             return Attributes{{"axis", axis}};
         },

@@ -116,14 +116,15 @@ std::span<const OpRow> detail::product_rows() { return rows; }
 Variable matmul(const Variable& a, const Variable& b, const MatmulOptions& options) {
     const bool ta = options.transpose_a;
     const bool tb = options.transpose_b;
+    const auto product = [&] { return matmul(a.value(), b.value(), options); };
     if (a.rank() == 1 || b.rank() == 1) {
         // Checks the call as it stands, then computes with the vector as a matrix.
-        const Shape shape = matmul(a.value(), b.value(), options).shape();
+        const Shape shape = detail::computed(find(rows, "matmul"), product, a, b).shape();
         const Variable left = a.rank() == 1 ? reshape(a, {1, -1}) : a;
         const Variable right = b.rank() == 1 ? reshape(b, {-1, 1}) : b;
         return reshape(matmul(left, right, options), shape);
     }
-    Tensor value = matmul(a.value(), b.value(), options);
+    Tensor value = detail::computed(find(rows, "matmul"), product, a, b);
     const bool flat = b.rank() == 2 && a.rank() > 2 && !ta && value.numel() > 0 && a.numel() > 0;
     return record(
         find(rows, "matmul"), std::move(value),

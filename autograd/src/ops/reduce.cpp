@@ -156,23 +156,29 @@ double reduced_count(const Tensor& x, const Tensor& y) {
     return static_cast<double>(x.numel()) / static_cast<double>(y.numel());
 }
 
+Shape kept_of(const OpRow& row, const Variable& x, const Axes& axes) {
+    return detail::computed(
+        row, [&] { return kept_shape(row.name, x.shape(), axes); }, x);
+}
+
 }  // namespace
 
 std::span<const OpRow> detail::reduce_rows() { return rows; }
 
 Variable sum(const Variable& x, const ReduceOptions& options) {
     const Shape shape = x.shape();
-    const Shape kept = kept_shape("sum", shape, options.axes);
+    const Shape kept = kept_of(find(rows, "sum"), x, options.axes);
     return record(
-        find(rows, "sum"), sum(x.value(), options),
+        find(rows, "sum"), [&] { return sum(x.value(), options); },
         [&] { return reduce_attributes(options.axes, options.keepdims); },
         edge(x, [shape, kept](const auto& gy) { return broadcast_to(reshape(gy, kept), shape); }));
 }
 
 Variable mean(const Variable& x, const ReduceOptions& options) {
     const Shape shape = x.shape();
-    const Shape kept = kept_shape("mean", shape, options.axes);
-    Tensor value = mean(x.value(), options);
+    const Shape kept = kept_of(find(rows, "mean"), x, options.axes);
+    Tensor value = detail::computed(
+        find(rows, "mean"), [&] { return mean(x.value(), options); }, x);
     const double share = 1 / reduced_count(x.value(), value);
     return record(
         find(rows, "mean"), std::move(value),
@@ -183,9 +189,10 @@ Variable mean(const Variable& x, const ReduceOptions& options) {
 }
 
 Variable var(const Variable& x, const VarOptions& options) {
-    const Shape kept = kept_shape("var", x.shape(), options.axes);
+    const Shape kept = kept_of(find(rows, "var"), x, options.axes);
     const ReduceOptions means{.axes = options.axes, .keepdims = true};
-    Tensor value = var(x.value(), options);
+    Tensor value = detail::computed(
+        find(rows, "var"), [&] { return var(x.value(), options); }, x);
     const double share = 2 / (reduced_count(x.value(), value) - options.correction);
     return record(
         find(rows, "var"), std::move(value),
@@ -203,9 +210,10 @@ Variable var(const Variable& x, const VarOptions& options) {
 }
 
 Variable std(const Variable& x, const VarOptions& options) {
-    const Shape kept = kept_shape("std", x.shape(), options.axes);
+    const Shape kept = kept_of(find(rows, "std"), x, options.axes);
     const ReduceOptions means{.axes = options.axes, .keepdims = true};
-    Tensor value = std(x.value(), options);
+    Tensor value = detail::computed(
+        find(rows, "std"), [&] { return std(x.value(), options); }, x);
     const double divisor = reduced_count(x.value(), value) - options.correction;
     return record(
         find(rows, "std"), std::move(value),
@@ -231,8 +239,9 @@ Variable norm(const Variable& x, const VectorNormOptions& options) {
     if (options.ord == 1) return sum(abs(x), common);
     const bool largest = options.ord == std::numeric_limits<double>::infinity();
     if (largest && x.numel() > 0) return max(abs(x), common);
-    Tensor value = norm(x.value(), options);
-    const Shape kept = kept_shape("norm", x.shape(), options.axes);
+    Tensor value = detail::computed(
+        find(rows, "norm"), [&] { return norm(x.value(), options); }, x);
+    const Shape kept = kept_of(find(rows, "norm"), x, options.axes);
     return record(
         find(rows, "norm"), std::move(value),
         [&] {
@@ -251,7 +260,7 @@ Variable norm(const Variable& x, const VectorNormOptions& options) {
 Variable cumsum(const Variable& x, std::int64_t axis, const CumsumOptions& options) {
     const CumsumOptions back{.reverse = !options.reverse};
     return record(
-        find(rows, "cumsum"), cumsum(x.value(), axis, options),
+        find(rows, "cumsum"), [&] { return cumsum(x.value(), axis, options); },
         [&] {
             return Attributes{{"axis", axis}, {"reverse", options.reverse}};
         },
@@ -261,7 +270,7 @@ Variable cumsum(const Variable& x, std::int64_t axis, const CumsumOptions& optio
 Variable sum_to(const Variable& x, const Shape& shape) {
     const Shape wide = x.shape();
     return record(
-        find(rows, "sum_to"), sum_to(x.value(), shape),
+        find(rows, "sum_to"), [&] { return sum_to(x.value(), shape); },
         [&] {
             return Attributes{{"shape", shape}};
         },

@@ -174,7 +174,7 @@ std::span<const OpRow> detail::shape_rows() { return rows; }
 Variable reshape(const Variable& x, const Shape& shape) {
     const Shape before = x.shape();
     return record(
-        find(rows, "reshape"), reshape(x.value(), shape),
+        find(rows, "reshape"), [&] { return reshape(x.value(), shape); },
         [&] {
             return Attributes{{"shape", shape}};
         },
@@ -182,7 +182,8 @@ Variable reshape(const Variable& x, const Shape& shape) {
 }
 
 Variable permute(const Variable& x, std::span<const std::int64_t> axes) {
-    Tensor value = permute(x.value(), axes);
+    Tensor value = detail::computed(
+        find(rows, "permute"), [&] { return permute(x.value(), axes); }, x);
     const Shape order(axes);
     Shape inverse = order;
     for (int i = 0; i < order.rank(); ++i) {
@@ -204,7 +205,7 @@ Variable permute(const Variable& x, std::initializer_list<std::int64_t> axes) {
 
 Variable transpose(const Variable& x, std::int64_t axis0, std::int64_t axis1) {
     return record(
-        find(rows, "transpose"), transpose(x.value(), axis0, axis1),
+        find(rows, "transpose"), [&] { return transpose(x.value(), axis0, axis1); },
         [=] {
             return Attributes{{"axis0", axis0}, {"axis1", axis1}};
         },
@@ -214,7 +215,7 @@ Variable transpose(const Variable& x, std::int64_t axis0, std::int64_t axis1) {
 Variable slice(const Variable& x, std::int64_t axis, const SliceOptions& options) {
     const Shape shape = x.shape();
     return record(
-        find(rows, "slice"), slice(x.value(), axis, options),
+        find(rows, "slice"), [&] { return slice(x.value(), axis, options); },
         [&] { return slice_attributes(axis, options); },
         edge(x, [shape, axis, options](const auto& gy) {
             return slice_scatter(gy, shape, axis, options);
@@ -224,7 +225,7 @@ Variable slice(const Variable& x, std::int64_t axis, const SliceOptions& options
 Variable slice_scatter(const Variable& x, const Shape& shape, std::int64_t axis,
                        const SliceOptions& options) {
     return record(
-        find(rows, "slice_scatter"), slice_scatter(x.value(), shape, axis, options),
+        find(rows, "slice_scatter"), [&] { return slice_scatter(x.value(), shape, axis, options); },
         [&] { return slice_attributes(axis, options); },
         edge(x, [axis, options](const auto& gy) { return slice(gy, axis, options); }));
 }
@@ -233,7 +234,8 @@ Variable concat(std::span<const Variable> parts, std::int64_t axis) {
     std::vector<Tensor> values;
     values.reserve(parts.size());
     for (const Variable& part : parts) values.push_back(part.value());
-    Tensor value = concat(std::span<const Tensor>(values), axis);
+    Tensor value = detail::computed(
+        find(rows, "concat"), [&] { return concat(std::span<const Tensor>(values), axis); }, parts);
     const int at = normalize_axis("concat", axis, value.shape());
     std::vector<std::int64_t> bounds{0};  // part i lies between bounds i and i + 1
     for (const Variable& part : parts) bounds.push_back(bounds.back() + part.shape()[at]);
@@ -255,7 +257,7 @@ Variable concat(std::initializer_list<Variable> parts, std::int64_t axis) {
 Variable broadcast_to(const Variable& x, const Shape& shape) {
     const Shape narrow = x.shape();
     return record(
-        find(rows, "broadcast_to"), broadcast_to(x.value(), shape),
+        find(rows, "broadcast_to"), [&] { return broadcast_to(x.value(), shape); },
         [&] {
             return Attributes{{"shape", shape}};
         },

@@ -7,3 +7,4 @@
 #include <glassgrad/layers/linear.hpp>
 #include <glassgrad/layers/mask.hpp>
 #include <glassgrad/layers/module.hpp>
+#include <glassgrad/layers/unused_parameters.hpp>

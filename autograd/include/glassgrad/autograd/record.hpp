@@ -17,9 +17,11 @@
 #include <glassgrad/autograd/observer.hpp>
 #include <glassgrad/autograd/op_row.hpp>
 #include <glassgrad/autograd/variable.hpp>
+#include <glassgrad/tensor/error.hpp>
 
 #include <array>
 #include <concepts>
+#include <span>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -187,6 +189,36 @@ struct ManyNode final : Node {
 
 }  // namespace detail
 
+namespace detail {
+
+/// Adds the names that inputs have to the text of an error about them.
+void name_operands(Error& error, const OpRow& row, std::span<const Variable* const> inputs);
+
+/// compute(), whose errors tell the names of the inputs.
+template <std::invocable<> C, std::same_as<Variable>... V>
+auto computed(const OpRow& row, const C& compute, const V&... inputs) {
+    try {
+        return compute();
+    } catch (Error& error) {
+        const Variable* const all[] = {&inputs...};
+        name_operands(error, row, all);
+        throw;
+    }
+}
+template <std::invocable<> C>
+auto computed(const OpRow& row, const C& compute, std::span<const Variable> inputs) {
+    try {
+        return compute();
+    } catch (Error& error) {
+        std::vector<const Variable*> all;
+        for (const Variable& x : inputs) all.push_back(&x);
+        name_operands(error, row, all);
+        throw;
+    }
+}
+
+}  // namespace detail
+
 /// The result of an op: `value`, computed from the inputs of the edges. `attributes` is called
 /// only while someone observes.
 template <std::invocable<> A, class... E>
@@ -210,6 +242,20 @@ requires(sizeof...(E) > 0 && (detail::is_edge<E> && ...)) Variable
     record(const OpRow& row, Tensor value, const E&... edges) {
     return record(
         row, std::move(value), [] { return Attributes(); }, edges...);
+}
+
+/// As `record` with the value that `compute` gives; when it throws an Error, its text tells the
+/// names of the inputs.
+template <std::invocable<> C, std::invocable<> A, class... E>
+requires(detail::is_edge<E>&&...) Variable
+    record(const OpRow& row, const C& compute, const A& attributes, const E&... edges) {
+    return record(row, detail::computed(row, compute, edges.input...), attributes, edges...);
+}
+
+template <std::invocable<> C, class... E>
+requires(sizeof...(E) > 0 && (detail::is_edge<E> && ...)) Variable
+    record(const OpRow& row, const C& compute, const E&... edges) {
+    return record(row, detail::computed(row, compute, edges.input...), edges...);
 }
 
 /// An op of any number of inputs; the gradient of input i is rule(i, gy).

@@ -28,6 +28,8 @@ class UsageTracker final : public Observer {
     };
     /// The ops that read the value with this id.
     const std::vector<Use>& uses(std::int64_t id) const;
+    /// id() of the first Variable that was seen with the buffer of `value`; 0 if none was.
+    std::int64_t owner(const Tensor& value) const;
 
   private:
     std::unordered_map<std::int64_t, std::vector<Use>> uses_;

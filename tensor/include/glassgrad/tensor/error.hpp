@@ -3,6 +3,7 @@
 // `op: what is wrong, with shapes and types`, then `in blocks.1.attention` when a scope is open,
 // then `; what to do` when a fix is likely.
 
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -13,6 +14,14 @@ namespace glassgrad {
 class Error : public std::runtime_error {
   public:
     explicit Error(std::string_view problem, std::string_view hint = {});
+
+    /// Says behind the problem who the operands are: ` (a is 'x', b is 'W_Q')`. Whoever knows them
+    /// calls it as the error passes; the first one is heard.
+    void name_operands(std::string_view operands);
+
+  private:
+    std::size_t problem_size_;
+    bool named_ = false;
 };
 
 /// Shapes, ranks or sizes that do not fit together.
