@@ -1,13 +1,13 @@
-// The usual case, a tensor that is all finite, is one pass over exponents that compilers turn into
-// vector code. Everything else runs after a hit only.
+// The usual case, a tensor that is all finite, is one fast pass over its elements. Everything else
+// runs after a hit only.
 
 #include <glassgrad/autograd/anomaly.hpp>
+#include <glassgrad/tensor/detail/finite.hpp>
 #include <glassgrad/tensor/error.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -20,32 +20,7 @@
 namespace glassgrad {
 namespace {
 
-template <class Bits, class T>
-bool all_finite(std::span<const T> values) {
-    constexpr int mantissa = std::numeric_limits<T>::digits - 1;
-    constexpr Bits one = Bits{1} << mantissa;
-    constexpr Bits sign = Bits{1} << (sizeof(Bits) * 8 - 1);
-    constexpr Bits exponent = sign - one;
-    constexpr std::size_t chunk = 1024;
-    // Adding one to an exponent of ones alone carries into the sign.
-    for (std::size_t begin = 0; begin < values.size(); begin += chunk) {
-        const std::size_t end = std::min(values.size(), begin + chunk);
-        Bits carried = 0;
-        for (std::size_t i = begin; i < end; ++i) {
-            carried |= (std::bit_cast<Bits>(values[i]) & exponent) + one;
-        }
-        if (carried & sign) return false;
-    }
-    return true;
-}
-
-bool all_finite(const Tensor& x) {
-    switch (x.dtype()) {
-        case f32: return all_finite<std::uint32_t>(x.values<float>());
-        case f64: return all_finite<std::uint64_t>(x.values<double>());
-        default: return true;
-    }
-}
+using detail::all_finite;
 
 struct Counts {
     std::int64_t nans = 0;
@@ -176,7 +151,10 @@ void Anomaly::report(AnomalyReport report) {
 
 void Anomaly::on_forward(const ForwardEvent& event) {
     const Tensor& y = event.output.value();
-    if (all_finite(y)) return;
+    // What was moved without a copy was looked at where it came from.
+    const bool moved = bad_values_.empty() && event.inputs.size() == 1 &&
+                       y.shares_buffer_with(event.inputs.front().value());
+    if (moved || all_finite(y)) return;
     const Counts out = count(y);
     if (out.nans == 0 && !options_.infinities) return;
     Counts in;
@@ -216,10 +194,15 @@ void Anomaly::on_forward(const ForwardEvent& event) {
 void Anomaly::on_backward(const BackwardEvent& event) {
     for (std::size_t i = 0; i < event.gradients.size(); ++i) {
         const Variable& gx = event.gradients[i];
-        if (!gx.defined() || all_finite(gx.value())) continue;
+        if (!gx.defined()) continue;
+        const std::int64_t id = event.input_ids[i];
+        const bool passed = gx.value().shares_buffer_with(event.gradient.value());
+        if ((passed && !known(event.output_id)) || all_finite(gx.value())) {
+            finite_[id] = gx.value().bytes();
+            continue;
+        }
         const Counts out = count(gx.value());
         if (out.nans == 0 && !options_.infinities) continue;
-        const std::int64_t id = event.input_ids[i];
         bool descends = bad_gradients_.contains(event.output_id);
         Counts in = count(event.gradient.value());
         for (const Variable& each : event.saved) {
@@ -255,7 +238,11 @@ void Anomaly::on_backward(const BackwardEvent& event) {
 }
 
 void Anomaly::on_accumulate(const AccumulateEvent& event) {
-    if (all_finite(event.total.value()) || known(event.of)) return;
+    if (known(event.of)) return;
+    if (all_finite(event.total.value())) {
+        finite_[event.of] = event.total.value().bytes();
+        return;
+    }
     Counts in;
     for (const Variable& each : event.contributions) in += count(each.value());
     const Counts out = count(event.total.value());
@@ -276,8 +263,9 @@ void Anomaly::on_accumulate(const AccumulateEvent& event) {
 }
 
 void Anomaly::on_gradient(const GradientEvent& event) {
-    if (all_finite(event.gradient.value()) || known(event.of)) return;
-    const Counts out = count(event.gradient.value());
+    const Tensor& gradient = event.gradient.value();
+    if (was_finite(event.of, gradient) || known(event.of) || all_finite(gradient)) return;
+    const Counts out = count(gradient);
     if (out.nans == 0 && !options_.infinities) return;
     AnomalyReport found;
     found.pass = AnomalyReport::Pass::backward;
@@ -286,14 +274,20 @@ void Anomaly::on_gradient(const GradientEvent& event) {
     found.op = "the engine";
     found.output_id = event.of;
     found.where = "a cotangent or a hook";
-    found.result = summarize("the gradient", event.gradient.value());
-    locate(found, event.gradient.value());
+    found.result = summarize("the gradient", gradient);
+    locate(found, gradient);
     bad_gradients_.insert(event.of);
     report(std::move(found));
 }
 
 bool Anomaly::known(std::int64_t of) const {
     return bad_gradients_.contains(of) || meant_gradients_.contains(of);
+}
+
+/// True when these very elements were looked at on their way; forgets them.
+bool Anomaly::was_finite(std::int64_t of, const Tensor& gradient) {
+    const auto found = finite_.extract(of);
+    return !found.empty() && found.mapped() == gradient.bytes();
 }
 
 std::string Anomaly::text() const {
@@ -310,6 +304,7 @@ void Anomaly::clear() {
     bad_values_.clear();
     bad_gradients_.clear();
     meant_gradients_.clear();
+    finite_.clear();
     passed_on_ = 0;
     not_kept_ = 0;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -81,6 +82,7 @@ class Anomaly final : public Observer {
   private:
     void report(AnomalyReport report);
     bool known(std::int64_t of) const;
+    bool was_finite(std::int64_t of, const Tensor& gradient);
 
     AnomalyOptions options_;
     std::vector<AnomalyReport> reports_;
@@ -91,6 +93,8 @@ class Anomaly final : public Observer {
     std::unordered_set<std::int64_t> bad_values_;
     std::unordered_set<std::int64_t> bad_gradients_;
     std::unordered_set<std::int64_t> meant_gradients_;  // infinite, but not by a fault
+    // Gradients on their way, by the id of their value, that were found finite: their elements.
+    std::unordered_map<std::int64_t, const void*> finite_;
 };
 
 /// An Anomaly that watches for its own lifetime: `AnomalyMode watch;`.
