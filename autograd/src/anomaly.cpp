@@ -155,6 +155,7 @@ void Anomaly::on_forward(const ForwardEvent& event) {
     const bool moved = bad_values_.empty() && event.inputs.size() == 1 &&
                        y.shares_buffer_with(event.inputs.front().value());
     if (moved || all_finite(y)) return;
+    if (event.recomputed && bad_values_.contains(event.output.id())) return;  // seen the first time
     const Counts out = count(y);
     if (out.nans == 0 && !options_.infinities) return;
     Counts in;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -30,6 +31,9 @@ void forget(std::span<Node* const> nodes) noexcept {
         node->pending = Tensor();
     }
 }
+
+const Node* address(const Node* node) { return node; }
+const Node* address(const NodePtr& node) { return node.get(); }
 
 std::string what_holds(const Node& node) {
     return node.is_leaf ? fmt::format("a parameter of shape {}", to_string(node.shape))
@@ -121,12 +125,14 @@ void Reached::collect(Expansion& expansion, const Node& checkpoint) {
     const std::int64_t first = checkpoint.recomputes_from();
     auto& nodes = expansion.nodes;
     auto& stack = memory_.stack;
+    const std::span<const NodePtr> read = checkpoint.inputs();  // by address
+    const auto by_address = [](const auto& a, const auto& b) {
+        return std::less<>()(address(a), address(b));
+    };
     const auto visit = [&](Node* node) {
         if (!node || (node->id >= first && node->sweep == number)) return;
         if (node->id < first) {
-            const auto read = checkpoint.inputs();
-            const auto same = [&](const NodePtr& each) { return each.get() == node; };
-            if (std::any_of(read.begin(), read.end(), same)) return;
+            if (std::binary_search(read.begin(), read.end(), node, by_address)) return;
             throw GraphError(
                 fmt::format("checkpoint: computed again, the function reads {}, which it did not "
                             "read the first time",

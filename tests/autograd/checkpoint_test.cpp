@@ -356,3 +356,18 @@ TEST_CASE("wrong calls of checkpoint say so") {
         "backward: called inside another backward over the same graph, which holds a parameter of "
         "shape (3,); finish the first one, or detach() what the inner one needs");
 }
+
+TEST_CASE("a checkpoint may read a hundred thousand variables, and a chain may be as long") {
+    std::vector<Variable> many;
+    for (int i = 0; i < 100000; ++i) many.push_back(parameter(tensor(1.0 + i % 7, f64)));
+    const auto join = [&](In) { return sum(concat(many)); };
+    for (Variable& each : many) each = reshape(each, {1});
+    backward(checkpoint(join, In()));
+    Variable h = parameter(tensor(1.0, f64), "h");
+    const Variable first = h;
+    for (int i = 0; i < 20000; ++i) {
+        h = checkpoint([](In in) { return scale(in[0], 1.0) + 0.0; }, {h});
+    }
+    backward(h);
+    CHECK(first.grad().item() == 1);
+}

@@ -293,6 +293,73 @@ std::vector<WrongCall> wrong_calls() {
          },
          "scaled_dot_product_attention: q (5, 2, 3), k (2, 5, 4) and v (5, 2, 3): q and k have the "
          "widths 3 and 4"},
+        {"mse_loss: shapes", [&] { mse_loss(x, W_Q); },
+         "mse_loss: x (2, 3) and target (4, 3) have different shapes (x is 'x', target is 'W_Q'); "
+         "reshape one of them; a loss does not broadcast"},
+        {"l1_loss: types", [&] { l1_loss(x, narrow); },
+         "l1_loss: x is f64, the target f32 (x is 'x', target is 'narrow'); convert one with "
+         "astype"},
+        {"huber_loss: shapes", [&] { huber_loss(x, pair); },
+         "huber_loss: x (2, 3) and target (2, 2) have different shapes (x is 'x', target is "
+         "'pair'); reshape one of them; a loss does not broadcast"},
+        {"bce_with_logits: shapes", [&] { bce_with_logits(x, bias4); },
+         "bce_with_logits: x (2, 3) and target (4,) have different shapes (x is 'x', target is "
+         "'bias4'); reshape one of them; a loss does not broadcast"},
+        {"kl_div: types", [&] { kl_div(x, narrow); },
+         "kl_div: x is f64, the target f32 (x is 'x', target is 'narrow'); convert one with "
+         "astype"},
+        {"attention_scores: widths", [&] { attention_scores(hidden, pair); },
+         "matmul: cannot multiply (5, 2, 3) by (2, 2) transposed: inner sizes 3 and 2 differ (q is "
+         "'hidden', k is 'pair')"},
+        {"weighted_sum: sizes", [&] { weighted_sum(x, W_Q); },
+         "matmul: cannot multiply (2, 3) by (4, 3): inner sizes 3 and 4 differ (w is 'x', v is "
+         "'W_Q'); transpose b"},
+        {"maximum: shapes", [&] { maximum(x, W_Q); },
+         "maximum: cannot broadcast (2, 3) with (4, 3): sizes 2 and 4 differ at axis -2 (a is 'x', "
+         "b is 'W_Q'); sizes must agree or be 1, counted from the right"},
+        {"minimum: types", [&] { minimum(x, narrow); },
+         "minimum: f64 (2, 3) and f32 (2, 3) have different types (a is 'x', b is 'narrow'); "
+         "convert one with astype"},
+        {"clamp: no bound", [&] { clamp(x, {}); },
+         "clamp: neither min nor max is given (x is 'x')"},
+        {"masked_fill: a mask of numbers", [&] { masked_fill(x, x, 0); },
+         "masked_fill: the mask must be boolean, got f64 (2, 3) (x is 'x', mask is 'x'); compare "
+         "first, or convert with astype(boolean)"},
+        {"masked_fill: the shape of the mask", [&] { masked_fill(W_Q, mask, 0); },
+         "masked_fill: cannot broadcast (4, 3) with (2, 3): sizes 4 and 2 differ at axis -2 (x is "
+         "'W_Q', mask is 'mask'); sizes must agree or be 1, counted from the right"},
+        {"gelu: integers", [&] { gelu(ids); },
+         "gelu: needs a floating tensor, got i64 (x is 'ids'); convert with astype(f32) or "
+         "astype(f64)"},
+        {"sigmoid: booleans", [&] { sigmoid(mask); },
+         "sigmoid: needs a floating tensor, got boolean (x is 'mask'); convert with astype(f32) or "
+         "astype(f64)"},
+        {"abs: booleans", [&] { abs(mask); },
+         "abs: needs numbers, got boolean (x is 'mask'); convert with astype(i64) or astype(f32)"},
+        {"erf: integers", [&] { erf(ids); },
+         "erf: needs a floating tensor, got i64 (x is 'ids'); convert with astype(f32) or "
+         "astype(f64)"},
+        {"var: an axis outside", [&] { var(x, {.axes = {2}}); },
+         "var: axis 2 is outside shape (2, 3) (x is 'x'); axes go from -2 to 1"},
+        {"std: integers", [&] { glassgrad::std(ids); },
+         "std: needs a floating tensor, got i64 (x is 'ids'); convert with astype(f32) or "
+         "astype(f64)"},
+        {"prod: an axis outside", [&] { prod(x, {.axes = {2}}); },
+         "prod: axis 2 is outside shape (2, 3) (x is 'x'); axes go from -2 to 1"},
+        {"min: nothing", [&] { min(none, {.axes = {0}}); },
+         "min: nothing to reduce: shape (0, 3) has no elements along the axes asked (x is 'none')"},
+        {"argmax: a gradient would be lost", [&] { argmax(x); },
+         "argmax: has no derivative, and 'x' of shape (2, 3) requires a gradient, which would be "
+         "lost; compute it under NoGrad, or on x.detach()"},
+        {"argmin: an axis outside", [&] { argmin(x.detach(), {.axis = 2}); },
+         "argmin: axis 2 is outside shape (2, 3); axes go from -2 to 1"},
+        {"logsumexp: an axis outside", [&] { logsumexp(x, {.axes = {2}}); },
+         "logsumexp: axis 2 is outside shape (2, 3) (x is 'x'); axes go from -2 to 1"},
+        {"norm: integers", [&] { norm(ids); },
+         "norm: needs a floating tensor, got i64 (x is 'ids'); convert with astype(f32) or "
+         "astype(f64)"},
+        {"cumsum: an axis outside", [&] { cumsum(x, 2); },
+         "cumsum: axis 2 is outside shape (2, 3) (x is 'x'); axes go from -2 to 1"},
         {"backward: no cotangent", [&] { backward(x * 2.0); },
          "backward: result of scale of shape (2, 3) has 6 elements, not one; reduce it with sum or "
          "mean, or pass a cotangent as {.gradient = …}"},
@@ -403,7 +470,7 @@ std::vector<WrongCall> wrong_calls() {
 
 TEST_CASE("every wrong call says what is wrong, with which tensors, and what to do") {
     const std::vector<WrongCall> calls = wrong_calls();
-    CHECK(calls.size() >= 90);
+    CHECK(calls.size() >= 110);
     for (const WrongCall& each : calls) {
         INFO(each.what);
         CHECK(message_of(each.call) == each.text);

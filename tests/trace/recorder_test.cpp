@@ -270,6 +270,19 @@ TEST_CASE("A pass that is recorded for second derivatives keeps its steps as ops
     check_same(x.grad(), tensor({3, -9}, f64));
 }
 
+TEST_CASE("What a checkpoint computes again stands in the trace, under one gradient a value") {
+    const Variable x = parameter(tensor({0.5, -1.0}, f64), "x");
+    Recorder recorder;
+    const auto f = [](std::span<const Variable> in) { return exp(in[0]) * in[0]; };
+    backward(sum(checkpoint(f, {x})));
+    const TraceDocument trace = recorder.document();
+    std::vector<std::string> names;
+    for (const TraceOp& op : trace.ops) names.push_back(op.op);
+    CHECK(names == std::vector<std::string>{"exp", "mul", "sum", "sum_vjp", "exp", "mul", "mul_vjp",
+                                            "exp_vjp", "accumulate"});
+    check_same(grad_of(trace, "x"), x.grad());
+}
+
 TEST_CASE("Observing changes no number") {
     RandomState rng(3);
     const Tensor value = rng.randn({4, 6});

@@ -124,8 +124,10 @@ Tensor first_wins(const Tensor& a, const Tensor& b, bool larger) {
     return logical_or(larger ? greater(a, b) : less(a, b), not_equal(a, a));
 }
 
-Variable extreme(const OpRow& row, Tensor value, const Variable& a, const Variable& b,
-                 bool larger) {
+Variable extreme(const OpRow& row, const Variable& a, const Variable& b, bool larger) {
+    const auto value = [&] {
+        return larger ? maximum(a.value(), b.value()) : minimum(a.value(), b.value());
+    };
     const auto of_a = [larger](const auto& gy, const auto& x, const auto& y) {
         const Tensor& left = tensor_of(x);
         const Tensor& right = tensor_of(y);
@@ -138,7 +140,7 @@ Variable extreme(const OpRow& row, Tensor value, const Variable& a, const Variab
         const auto rest = where(equal(left, right), scale(gy, 0.5), gy);
         return where(first_wins(left, right, larger), zeros({}, gy.dtype()), rest);
     };
-    return record(row, std::move(value), edge(a, of_a, a, b), edge(b, of_b, a, b));
+    return record(row, value, edge(a, of_a, a, b), edge(b, of_b, a, b));
 }
 
 }  // namespace
@@ -182,11 +184,11 @@ Variable masked_fill(const Variable& x, const Variable& mask, double value) {
 }
 
 Variable maximum(const Variable& a, const Variable& b) {
-    return extreme(find(rows, "maximum"), maximum(a.value(), b.value()), a, b, true);
+    return extreme(find(rows, "maximum"), a, b, true);
 }
 
 Variable minimum(const Variable& a, const Variable& b) {
-    return extreme(find(rows, "minimum"), minimum(a.value(), b.value()), a, b, false);
+    return extreme(find(rows, "minimum"), a, b, false);
 }
 
 Variable clamp(const Variable& x, const ClampOptions& options) {

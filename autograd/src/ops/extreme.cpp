@@ -164,10 +164,16 @@ std::vector<std::int64_t> reduced_last(const Shape& shape, const Axes& axes, boo
 std::span<const OpRow> detail::extreme_rows() { return rows; }
 
 Variable max(const Variable& x, const ReduceOptions& options) {
-    return extreme(find(rows, "max"), max(x.value(), options), x, options);
+    return extreme(find(rows, "max"),
+                   detail::computed(
+                       find(rows, "max"), [&] { return max(x.value(), options); }, x),
+                   x, options);
 }
 Variable min(const Variable& x, const ReduceOptions& options) {
-    return extreme(find(rows, "min"), min(x.value(), options), x, options);
+    return extreme(find(rows, "min"),
+                   detail::computed(
+                       find(rows, "min"), [&] { return min(x.value(), options); }, x),
+                   x, options);
 }
 Variable amax(const Variable& x, const ReduceOptions& options) { return max(x, options); }
 Variable amin(const Variable& x, const ReduceOptions& options) { return min(x, options); }
@@ -180,7 +186,9 @@ Variable argmin(const Variable& x, const ArgOptions& options) {
 }
 
 Variable logsumexp(const Variable& x, const ReduceOptions& options) {
-    const Shape kept = kept_shape("logsumexp", x.shape(), options.axes);
+    const Shape kept = detail::computed(
+        find(rows, "logsumexp"), [&] { return kept_shape("logsumexp", x.shape(), options.axes); },
+        x);
     const Axes axes = options.axes;
     return record(
         find(rows, "logsumexp"), [&] { return logsumexp(x.value(), options); },

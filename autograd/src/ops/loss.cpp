@@ -191,20 +191,32 @@ Variable of_difference(const OpRow& row, Tensor value, Reduction reduction, cons
 std::span<const OpRow> detail::loss_rows() { return rows; }
 
 Variable mse_loss(const Variable& x, const Variable& target, const LossOptions& options) {
-    return of_difference(find(rows, "mse_loss"), mse_loss(x.value(), target.value(), options),
-                         options.reduction, x, target, [](const auto& d) { return scale(d, 2); });
+    return of_difference(
+        find(rows, "mse_loss"),
+        detail::computed(
+            find(rows, "mse_loss"), [&] { return mse_loss(x.value(), target.value(), options); }, x,
+            target),
+        options.reduction, x, target, [](const auto& d) { return scale(d, 2); });
 }
 
 Variable l1_loss(const Variable& x, const Variable& target, const LossOptions& options) {
-    return of_difference(find(rows, "l1_loss"), l1_loss(x.value(), target.value(), options),
-                         options.reduction, x, target, [](const auto& d) { return sign(d); });
+    return of_difference(
+        find(rows, "l1_loss"),
+        detail::computed(
+            find(rows, "l1_loss"), [&] { return l1_loss(x.value(), target.value(), options); }, x,
+            target),
+        options.reduction, x, target, [](const auto& d) { return sign(d); });
 }
 
 Variable huber_loss(const Variable& x, const Variable& target, const HuberOptions& options) {
     const double delta = options.delta;
     return of_difference(
-        find(rows, "huber_loss"), huber_loss(x.value(), target.value(), options), options.reduction,
-        x, target, [delta](const auto& d) { return clamp(d, {.min = -delta, .max = delta}); });
+        find(rows, "huber_loss"),
+        detail::computed(
+            find(rows, "huber_loss"),
+            [&] { return huber_loss(x.value(), target.value(), options); }, x, target),
+        options.reduction, x, target,
+        [delta](const auto& d) { return clamp(d, {.min = -delta, .max = delta}); });
 }
 
 Variable bce_with_logits(const Variable& x, const Variable& target, const BceOptions& options) {
