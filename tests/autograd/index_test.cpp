@@ -136,23 +136,26 @@ TEST_CASE("an index smaller than the tensor scatters and is differentiated by th
 TEST_CASE("an id outside the table is named, with its place and the bound") {
     // sgl-project/sglang PR #27482, ggml-org/llama.cpp#9436
     const Variable w = parameter(uneven({5, 2}), "w");
-    CHECK(
-        message_of<IndexError>([&] {
-            embedding(w, ids({0, 4, 5}));
-        }) ==
-        "embedding: id 5 at (2,) is outside 0..4 (5 rows); do the ids belong to this vocabulary?");
+    CHECK(message_of<IndexError>([&] {
+              embedding(w, ids({0, 4, 5}));
+          }) ==
+          "embedding: id 5 at (2,) is outside 0..4 (5 rows) (weight is 'w'); do the ids belong to "
+          "this vocabulary?");
     CHECK(message_of<IndexError>([&] {
               embedding(w, ids({{0, 4, 5}}));
           }) ==
-          "embedding: id 5 at (0, 2) is outside 0..4 (5 rows); do the ids belong to this "
+          "embedding: id 5 at (0, 2) is outside 0..4 (5 rows) (weight is 'w'); do the ids belong "
+          "to this "
           "vocabulary?");
     CHECK(message_of<IndexError>([&] {
               embedding(w, ids({0, -1}));
           }) ==
-          "embedding: id -1 at (1,) is outside 0..4 (5 rows); negative ones do not count from the "
+          "embedding: id -1 at (1,) is outside 0..4 (5 rows) (weight is 'w'); negative ones do not "
+          "count from the "
           "end");
     CHECK(message_of<IndexError>([&] { embedding(w, full({1}, -9223372036854775808.0, i64)); }) ==
-          "embedding: id -9223372036854775808 at (0,) is outside 0..4 (5 rows); negative ones do "
+          "embedding: id -9223372036854775808 at (0,) is outside 0..4 (5 rows) (weight is 'w'); "
+          "negative ones do "
           "not count from the end");
 }
 

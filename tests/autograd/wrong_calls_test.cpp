@@ -360,6 +360,65 @@ std::vector<WrongCall> wrong_calls() {
          "astype(f64)"},
         {"cumsum: an axis outside", [&] { cumsum(x, 2); },
          "cumsum: axis 2 is outside shape (2, 3) (x is 'x'); axes go from -2 to 1"},
+        {"select: outside", [&] { select(x, 0, 2); },
+         "select: index 2 is outside axis 0 of shape (2, 3); indices go from -2 to 1"},
+        {"index_select: an index outside", [&] { index_select(x, 0, ids); },
+         "index_select: index 7 at (1,) is outside 0..1 (axis 0 of shape (2, 3)) (x is 'x', "
+         "indices is 'ids')"},
+        {"index: fractions", [&] { index(x, bias); },
+         "index: indices must be i64, got f64 (3,) (x is 'x', indices is 'bias'); convert with "
+         "astype(i64)"},
+        {"gather: an index outside",
+         [&] {
+             gather(pair, 0, Variable(tensor({{0, 2}}, i64)).set_name("places"));
+         },
+         "gather: index 2 at (0, 1) is outside 0..1 (axis 0 of shape (2, 2)) (x is 'pair', index "
+         "is 'places')"},
+        {"embedding: a token outside the vocabulary", [&] { embedding(W_Q, ids); },
+         "embedding: id 7 at (1,) is outside 0..3 (4 rows) (weight is 'W_Q', ids is 'ids'); do the "
+         "ids belong to this vocabulary?"},
+        {"embedding: tokens of fractions", [&] { embedding(W_Q, bias); },
+         "embedding: ids must be i64, got f64 (3,) (weight is 'W_Q', ids is 'bias'); convert with "
+         "astype(i64)"},
+        {"stack: shapes",
+         [&] {
+             stack({x, W_Q}, 0);
+         },
+         "stack: tensor 0 is (2, 3), tensor 1 is (4, 3): shapes must be equal (a is 'x', b is "
+         "'W_Q')"},
+        {"squeeze: a size of more than one", [&] { squeeze(x, 0); },
+         "squeeze: axis 0 of shape (2, 3) has size 2; only axes of size 1 can go; select drops an "
+         "axis at an index"},
+        {"unsqueeze: an axis outside", [&] { unsqueeze(x, 4); },
+         "unsqueeze: no place 4 for an axis in shape (2, 3) (x is 'x'); a new axis goes to -3 to "
+         "2"},
+        {"flip: an axis outside", [&] { flip(x, 2); },
+         "flip: axis 2 is outside shape (2, 3) (x is 'x'); axes go from -2 to 1"},
+        {"tril: a vector", [&] { tril(bias); },
+         "tril: needs two axes, shape (3,) has 1 (x is 'bias')"},
+        {"split: sizes that do not add up",
+         [&] {
+             split(x, {1, 1}, 1);
+         },
+         "split: sizes (1, 1) do not make up axis 1 of shape (2, 3); sizes must add up to 3"},
+        {"pad: too many widths",
+         [&] {
+             pad(bias, {{1, 1}, {2, 2}});
+         },
+         "pad: 2 widths given for shape (3,), which has 1 axes (x is 'bias'); give one (before, "
+         "after) an axis, the first axis first"},
+        {"repeat: too few counts", [&] { repeat(hidden, {2}); },
+         "repeat: 1 counts given for shape (5, 2, 3), which has 3 axes (x is 'hidden'); give one "
+         "count an axis"},
+        {"bmm: ranks", [&] { bmm(x, W_Q); },
+         "bmm: needs (batch, m, k) and (batch, k, n), got (2, 3) and (4, 3); matmul takes other "
+         "ranks, and broadcasts"},
+        {"outer: ranks", [&] { outer(x, bias); },
+         "outer: needs two vectors, got (2, 3) and (3,); reshape to (-1,)"},
+        {"einsum: sizes", [&] { einsum("ij,jk->ik", x, W_Q); },
+         "einsum: \"ij,jk->ik\": 'j' is 3 in a (2, 3) and 4 in b (4, 3) (a is 'x', b is 'W_Q')"},
+        {"einsum: an equation", [&] { einsum("ij,jk", x); },
+         "einsum: \"ij,jk\" has 2 input terms, 1 tensor given (x is 'x')"},
         {"backward: no cotangent", [&] { backward(x * 2.0); },
          "backward: result of scale of shape (2, 3) has 6 elements, not one; reduce it with sum or "
          "mean, or pass a cotangent as {.gradient = …}"},
@@ -470,7 +529,7 @@ std::vector<WrongCall> wrong_calls() {
 
 TEST_CASE("every wrong call says what is wrong, with which tensors, and what to do") {
     const std::vector<WrongCall> calls = wrong_calls();
-    CHECK(calls.size() >= 110);
+    CHECK(calls.size() >= 130);
     for (const WrongCall& each : calls) {
         INFO(each.what);
         CHECK(message_of(each.call) == each.text);

@@ -200,7 +200,7 @@ Variable squeeze(const Variable& x, const Axes& axes) {
 Variable unsqueeze(const Variable& x, std::int64_t axis) {
     const Shape before = x.shape();
     return record(
-        find(rows, "unsqueeze"), unsqueeze(x.value(), axis),
+        find(rows, "unsqueeze"), [&] { return unsqueeze(x.value(), axis); },
         [=] {
             return Attributes{{"axis", axis}};
         },
@@ -210,7 +210,7 @@ Variable unsqueeze(const Variable& x, std::int64_t axis) {
 Variable expand(const Variable& x, const Shape& shape) {
     const Shape narrow = x.shape();
     return record(
-        find(rows, "expand"), expand(x.value(), shape),
+        find(rows, "expand"), [&] { return expand(x.value(), shape); },
         [&] {
             return Attributes{{"shape", shape}};
         },
@@ -221,7 +221,8 @@ Variable stack(std::span<const Variable> parts, std::int64_t axis) {
     std::vector<Tensor> values;
     values.reserve(parts.size());
     for (const Variable& part : parts) values.push_back(part.value());
-    Tensor value = stack(std::span<const Tensor>(values), axis);
+    Tensor value = detail::computed(
+        find(rows, "stack"), [&] { return stack(std::span<const Tensor>(values), axis); }, parts);
     const Shape one = values.front().shape();
     const int at = normalize_axis("stack", axis, value.shape());
     return record_many(

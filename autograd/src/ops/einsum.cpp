@@ -155,7 +155,8 @@ auto rule_beside(const Pullback& pullback, const Shape& other_shape) {
 std::span<const OpRow> detail::einsum_rows() { return rows; }
 
 Variable einsum(std::string_view equation, const Variable& a, const Variable& b) {
-    Tensor value = einsum(equation, a.value(), b.value());
+    Tensor value = detail::computed(
+        find(rows, "einsum"), [&] { return einsum(equation, a.value(), b.value()); }, a, b);
     const EinsumEquation terms(equation, a.shape(), &b.shape());
     return record(
         find(rows, "einsum"), std::move(value),
@@ -167,7 +168,8 @@ Variable einsum(std::string_view equation, const Variable& a, const Variable& b)
 }
 
 Variable einsum(std::string_view equation, const Variable& a) {
-    Tensor value = einsum(equation, a.value());
+    Tensor value = detail::computed(
+        find(rows, "einsum"), [&] { return einsum(equation, a.value()); }, a);
     const EinsumEquation terms(equation, a.shape(), nullptr);
     const Pullback pullback{terms.a, "", terms.result, a.shape()};
     return record(

@@ -273,7 +273,7 @@ Variable select(const Variable& x, std::int64_t axis, std::int64_t index) {
 Variable index(const Variable& x, const Variable& indices) {
     const Shape shape = x.shape();
     return record(
-        find(rows, "index"), index(x.value(), indices.value()),
+        find(rows, "index"), [&] { return index(x.value(), indices.value()); },
         edge(
             x, [shape](const auto& gy, const auto& at) { return add_at(gy, shape, tensor_of(at)); },
             indices),
@@ -283,7 +283,7 @@ Variable index(const Variable& x, const Variable& indices) {
 Variable index_select(const Variable& x, std::int64_t axis, const Variable& indices) {
     const Shape shape = x.shape();
     return record(
-        find(rows, "index_select"), index_select(x.value(), axis, indices.value()),
+        find(rows, "index_select"), [&] { return index_select(x.value(), axis, indices.value()); },
         [=] {
             return Attributes{{"axis", axis}};
         },
@@ -300,7 +300,8 @@ Variable index_select(const Variable& x, std::int64_t axis, const Variable& indi
 Variable index_add(const Variable& x, std::int64_t axis, const Variable& indices,
                    const Variable& src) {
     return record(
-        find(rows, "index_add"), index_add(x.value(), axis, indices.value(), src.value()),
+        find(rows, "index_add"),
+        [&] { return index_add(x.value(), axis, indices.value(), src.value()); },
         [=] {
             return Attributes{{"axis", axis}};
         },
@@ -313,7 +314,7 @@ Variable index_add(const Variable& x, std::int64_t axis, const Variable& indices
 Variable gather(const Variable& x, std::int64_t axis, const Variable& index) {
     const Shape shape = x.shape();
     return record(
-        find(rows, "gather"), gather(x.value(), axis, index.value()),
+        find(rows, "gather"), [&] { return gather(x.value(), axis, index.value()); },
         [=] {
             return Attributes{{"axis", axis}};
         },
@@ -330,7 +331,8 @@ Variable gather(const Variable& x, std::int64_t axis, const Variable& index) {
 Variable scatter_add(const Variable& x, std::int64_t axis, const Variable& index,
                      const Variable& src) {
     return record(
-        find(rows, "scatter_add"), scatter_add(x.value(), axis, index.value(), src.value()),
+        find(rows, "scatter_add"),
+        [&] { return scatter_add(x.value(), axis, index.value(), src.value()); },
         [=] {
             return Attributes{{"axis", axis}};
         },
@@ -342,7 +344,7 @@ Variable scatter_add(const Variable& x, std::int64_t axis, const Variable& index
 Variable embedding(const Variable& weight, const Variable& ids) {
     const Shape shape = weight.shape();
     return record(
-        find(rows, "embedding"), embedding(weight.value(), ids.value()),
+        find(rows, "embedding"), [&] { return embedding(weight.value(), ids.value()); },
         edge(
             weight,
             [shape](const auto& gy, const auto& at) { return add_at(gy, shape, tensor_of(at)); },

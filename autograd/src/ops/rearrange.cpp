@@ -205,7 +205,7 @@ Variable pad(const Variable& x, std::span<const PadWidth> widths, const PadOptio
     const Shape shape = x.shape();
     const std::vector<PadWidth> list(widths.begin(), widths.end());
     return record(
-        find(rows, "pad"), pad(x.value(), widths, options),
+        find(rows, "pad"), [&] { return pad(x.value(), widths, options); },
         [&] {
             Shape before;
             Shape after;
@@ -224,7 +224,7 @@ Variable pad(const Variable& x, std::initializer_list<PadWidth> widths, const Pa
 
 Variable flip(const Variable& x, const Axes& axes) {
     return record(
-        find(rows, "flip"), flip(x.value(), axes),
+        find(rows, "flip"), [&] { return flip(x.value(), axes); },
         [&] {
             return axes.all() ? Attributes{} : Attributes{{"axes", Shape(axes.values())}};
         },
@@ -268,7 +268,7 @@ Variable roll(const Variable& x, std::int64_t shift, std::int64_t axis) {
 
 Variable tril(const Variable& x, std::int64_t diagonal) {
     return record(
-        find(rows, "tril"), tril(x.value(), diagonal),
+        find(rows, "tril"), [&] { return tril(x.value(), diagonal); },
         [=] {
             return Attributes{{"diagonal", diagonal}};
         },
@@ -277,7 +277,7 @@ Variable tril(const Variable& x, std::int64_t diagonal) {
 
 Variable triu(const Variable& x, std::int64_t diagonal) {
     return record(
-        find(rows, "triu"), triu(x.value(), diagonal),
+        find(rows, "triu"), [&] { return triu(x.value(), diagonal); },
         [=] {
             return Attributes{{"diagonal", diagonal}};
         },
@@ -287,7 +287,7 @@ Variable triu(const Variable& x, std::int64_t diagonal) {
 Variable repeat(const Variable& x, const Shape& counts) {
     const Shape shape = x.shape();
     return record(
-        find(rows, "repeat"), repeat(x.value(), counts),
+        find(rows, "repeat"), [&] { return repeat(x.value(), counts); },
         [&] {
             return Attributes{{"counts", counts}};
         },
