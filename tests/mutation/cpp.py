@@ -133,7 +133,7 @@ class Function:
 
 
 def functions(source):
-    """All functions outside of classes and tables."""
+    """All functions outside of classes and tables, and lambdas with a name."""
     found, at, head = [], 0, 0
     while at < len(source.tokens):
         token = source.tokens[at]
@@ -159,6 +159,8 @@ def functions(source):
                     bracket = head + words.index("(")
                     # operator+ and the like have no word before their bracket
                     found.append(Function(source, source.word(bracket - 1), head, at))
+                elif "auto" in words[:2] and "[" in words and words[-1] == ")":
+                    found.append(Function(source, words[words.index("=") - 1], head, at))
                 at = token.match
                 head = at + 1
         elif token.text == "}":

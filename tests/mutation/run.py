@@ -31,6 +31,7 @@ from mutate import mutations, saved_values
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 EXCUSES = HERE / "survivors.json"
+PAGE = ROOT / "docs/mutation.md"
 # In the order in which they run: the quickest first.
 PROGRAMS = {"parity_test": [[]],
             "autograd_test": [["the derivative of every op*"], ["the second derivative of every op*"],
@@ -117,7 +118,7 @@ class File:
         helpers = {each.name: each for each in all_of if not is_op(each)
                    and not re.search(r"\b(Samples|OpSample|Attributes|span)\b", each.head_text())}
         found = [each for each in all_of if is_op(each)]
-        texts = [self.source.cut(a, b) for each in found for a, b, _ in rules(self.source, each)]
+        texts = [self.source.cut(a, b) for each in found for a, b in edges(self.source, each)]
         while texts:
             words = set(re.findall(r"\w+", texts.pop()))
             for name in sorted(words & helpers.keys()):
@@ -165,6 +166,15 @@ class File:
             grown.append((start, end, len(new) - len(body)))
         path.write_text("int glassgrad_mutant() noexcept;\n"
                         f'#line 1 "{self.path}"\n{text}')
+
+
+def edges(source, function):
+    """Calls of edge, and rules that stand before them."""
+    for i in range(function.opening, function.closing):
+        if source.word(i) == "edge" and source.word(i + 1) == "(":
+            yield i, source.tokens[i + 1].match
+    for opening, closing, _ in rules(source, function):
+        yield opening, closing
 
 
 def is_op(function):
@@ -308,42 +318,52 @@ def run_tests(folder, number, limits=None):
     return None, times
 
 
-def page(files, killed, survivors, excuses):
+def load_excuses():
+    """Name of a mutant -> why it may survive."""
+    groups = json.loads(EXCUSES.read_text()) if EXCUSES.exists() else []
+    return {name: group["reason"] for group in groups for name in group["mutants"]}
+
+
+def page(results, excuses):
     """docs/mutation.md."""
-    rows = collections.defaultdict(lambda: [0, 0, 0])
-    kinds = collections.defaultdict(lambda: [0, 0, 0])
-    for mutant in [*killed, *survivors]:
-        excused = mutant.name in excuses
-        for table, key in [(rows, mutant.family), (kinds, mutant.kind)]:
-            table[key][0] += 1
-            table[key][1] += mutant in killed
-            table[key][2] += mutant not in killed and excused
-    total, dead = len(killed) + len(survivors), len(killed)
-    excused = sum(each.name in excuses for each in survivors)
+    families, kinds = (collections.defaultdict(lambda: [0, 0, 0]) for _ in range(2))
+    for each in results:
+        family, _, kind, _ = each["name"].split(":")
+        for count in (families[family], kinds[kind.replace("-", " ")]):
+            count[0] += 1
+            count[1] += each["killed_by"] is not None
+            count[2] += each["killed_by"] is None and each["name"] in excuses
+    survivors = [each for each in results if each["killed_by"] is None]
+    total, dead = len(results), len(results) - len(survivors)
+    same = sum(each["name"] in excuses for each in survivors)
     rate = lambda dead, of: f"{100 * dead / of:.1f} %" if of else "-"  # noqa: E731
     lines = [
         "# Mutation tests", "",
-        "Written by `./dev mutants`: derivatives are made wrong, one change at a time, and the "
-        "gradient", "tests have to notice. How a mutant is made stands in `tests/mutation/run.py`.", "",
-        f"{total} mutants, {dead} killed: **{rate(dead, total)}**; {excused} of the survivors "
-        f"compute the same function", f"(equivalent mutants), and without those it is "
-        f"**{rate(dead, total - excused)}**.", ""]
-    by = collections.Counter(killed.values())
-    lines += ["| killed by, tried in this order | mutants |", "| --- | ---: |"]
-    lines += [f"| `{name}` | {by[name]} |" for name in sorted(by, key=by.get, reverse=True)]
-    for title, table in [("file", rows), ("change", kinds)]:
-        lines += ["", f"| {title} | mutants | killed | equivalent | rate without those |",
+        "Derivatives are made wrong, one change at a time, and the tests have to notice. A page of",
+        "`./dev mutants`; how a mutant is made stands in `tests/mutation/run.py`.", "",
+        f"{total} mutants, {dead} killed: **{rate(dead, total)}**. Of the {total - dead} survivors "
+        f"{same} are explained below: they compute",
+        f"the same function, or differ where the tests say nothing. Without those: "
+        f"**{rate(dead, total - same)}**.", "",
+        "| the first test that fails, in this order | mutants |", "| --- | ---: |"]
+    by = collections.Counter(each["killed_by"] for each in results if each["killed_by"])
+    keys = [" ".join([program, *words]) for program, runs in PROGRAMS.items() for words in runs]
+    order = lambda name: next((i for i, key in enumerate(keys) if name.startswith(key)), 9)  # noqa: E731
+    lines += [f"| `{name}` | {by[name]} |" for name in sorted(by, key=order)]
+    for title, table in [("file", families), ("change", kinds)]:
+        lines += ["", f"| {title} | mutants | killed | explained | rate without those |",
                   "| --- | ---: | ---: | ---: | ---: |"]
         lines += [f"| {key} | {n} | {k} | {e} | {rate(k, n - e)} |"
                   for key, (n, k, e) in sorted(table.items())]
     lines += ["", "## Survivors", ""]
-    if not survivors:
-        lines.append("None.")
-    for mutant in survivors:
-        before, after = mutant.where
-        lines += [f"- `{mutant.name}`: `{before}` became `{after}`. "
-                  f"{excuses.get(mutant.name, '**Not explained.**')}"]
-    return "\n".join(lines) + "\n"
+    groups = collections.defaultdict(list)
+    for each in survivors:
+        groups[excuses.get(each["name"], "Not explained.")].append(each)
+    for reason, members in groups.items():
+        lines += [reason, ""]
+        lines += [f"- `{each['name']}`: `{each['from']}` became `{each['to']}`" for each in members]
+        lines.append("")
+    return "\n".join(lines if survivors else [*lines, "None.", ""]).rstrip() + "\n"
 
 
 def main():
@@ -355,7 +375,11 @@ def main():
     parser.add_argument("--list", action="store_true", help="only print what would be changed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
     parser.add_argument("--json", type=pathlib.Path, help="results go to this file, too")
+    parser.add_argument("--page", type=pathlib.Path, help="only write the page, from such a file")
     arguments = parser.parse_args()
+    if arguments.page:
+        PAGE.write_text(page(json.loads(arguments.page.read_text()), load_excuses()))
+        return 0
 
     paths = sorted((ROOT / "autograd/src/ops").glob("*.cpp")) + sorted((ROOT / "tensor/src").glob("*.cpp"))
     listed = json.loads((arguments.build / "compile_commands.json").read_text())
@@ -397,16 +421,16 @@ def main():
                 survivors.append(mutant)
                 print(f"survives: {mutant.name} line {mutant.line}: {mutant.where[0]}  ->  "
                       f"{mutant.where[1]}", flush=True)
-    excuses = json.loads(EXCUSES.read_text()) if EXCUSES.exists() else {}
+    excuses = load_excuses()
     unexplained = [each for each in survivors if each.name not in excuses]
     print(f"{len(killed)} of {len(mutants)} killed, {len(survivors) - len(unexplained)} survivors with a "
           f"reason, {len(unexplained)} without; {time.time() - begin:.0f} s")
+    results = [{"name": each.name, "line": each.line, "from": each.where[0], "to": each.where[1],
+                "killed_by": killed.get(each)} for each in mutants]
     if arguments.json:
-        arguments.json.write_text(json.dumps(
-            [{"name": each.name, "line": each.line, "from": each.where[0], "to": each.where[1],
-              "killed_by": killed.get(each)} for each in mutants], indent=1, ensure_ascii=False))
+        arguments.json.write_text(json.dumps(results, indent=1, ensure_ascii=False))
     if not arguments.sample and not arguments.only:
-        (ROOT / "docs/mutation.md").write_text(page(files, killed, survivors, excuses))
+        PAGE.write_text(page(results, excuses))
     return 1 if unexplained else 0
 
 

@@ -124,7 +124,7 @@ V right_or(const V& x, const V& gy, const V& left) {
     return where(greater(in, zeros({}, in.dtype())), gy, left);
 }
 
-/// Beyond ±40, exp(-x² / 2) is exactly 0 and the sigmoid 0 or 1 and sigmoid 0 or 1, in f64 too.
+/// Beyond ±40, exp(-x² / 2) is exactly 0 and the sigmoid 0 or 1, in f64 too.
 template <class V>
 V near_gelu(const V& x) {
     return clamp(x, {.min = -40, .max = 40});
