@@ -104,6 +104,13 @@ TEST_CASE("cross entropy of extreme logits is exact") {
         const Variable dead = parameter(full({1, 3}, -inf, dtype));
         CHECK(cross_entropy(dead, classes({1})).item() == inf);
         CHECK(close(gradient(cross_entropy(dead, classes({1})), dead), zeros({1, 3}, dtype), 0));
+        // A recorded pass says the same of both.
+        const auto recorded = [](const Variable& logits, std::int64_t target) {
+            const Variable cost = cross_entropy(logits, classes({target}));
+            return grad({cost}, {logits}, {.create_graph = true})[0].value();
+        };
+        CHECK(close(recorded(shut, 1).astype(f64), tensor({{0.5, -1.0, 0.5}}, f64), 1e-6));
+        CHECK(close(recorded(dead, 1), zeros({1, 3}, dtype), 0));
         // A probability of 0 takes nothing from a class of -inf.
         const Variable q(tensor({{0.5, 0.0, 0.5}}, f64).astype(dtype));
         CHECK(cross_entropy(shut, q).item() == Approx(std::log(2.0)));

@@ -174,6 +174,17 @@ TEST_CASE("the pullback of every op is linear in the cotangent") {
     });
 }
 
+TEST_CASE("a backward pass that is watched gives the bits of one that is not") {
+    for_each_sample(Rows::with_derivative, [](const OpRow& row, const OpSample& sample) {
+        const Tensor v = signs(sample.apply(leaves_of(row, sample)).value(), 3);
+        const auto alone = pullback(sample, leaves_of(row, sample), v);
+        Names names;
+        const Observing observing(names);
+        const auto watched = pullback(sample, leaves_of(row, sample), v);
+        for (std::size_t i = 0; i < alone.size(); ++i) CHECK(same_bits(alone[i], watched[i]));
+    });
+}
+
 /// The largest difference of two tensors, in units in the last place of an f32 of the size of the
 /// largest element of `wanted`. Both may have the same NaN and infinities.
 double ulps(const Tensor& got, const Tensor& wanted) {
