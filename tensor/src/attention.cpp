@@ -78,16 +78,36 @@ void check_pair(std::string_view op, const Tensor& a, const Tensor& b) {
     }
 }
 
+/// Throws ShapeError unless the leading axes broadcast.
+void check_leading(std::string_view op, const Tensor& a, const Tensor& b) {
+    const auto leading = [](const Tensor& x) {
+        return Shape(std::span<const std::int64_t>(x.shape().begin(), x.shape().end() - 2));
+    };
+    if (leading(a) != leading(b)) (void)broadcast_shapes(op, leading(a), leading(b));
+}
+
 }  // namespace
 
 Tensor attention_scores(const Tensor& q, const Tensor& k) {
     check_pair("attention_scores", q, k);
+    if (q.shape().back() != k.shape().back()) {
+        fail<ShapeError>("attention_scores: q {} and k {} have the widths {} and {}", q.shape(),
+                         k.shape(), q.shape().back(), k.shape().back());
+    }
+    check_leading("attention_scores", q, k);
     return matmul(q, k, {.transpose_b = true});
 }
 
 Tensor weighted_sum(const Tensor& weights, const Tensor& values,
                     const WeightedSumOptions& options) {
     check_pair("weighted_sum", weights, values);
+    const std::int64_t keys = weights.shape()[weights.rank() - (options.transpose_weights ? 2 : 1)];
+    if (keys != values.shape()[values.rank() - 2]) {
+        fail<ShapeError>("weighted_sum: weights {}{} for {} keys, but {} values in {}",
+                         weights.shape(), options.transpose_weights ? " transposed" : "", keys,
+                         values.shape()[values.rank() - 2], values.shape());
+    }
+    check_leading("weighted_sum", weights, values);
     const MatmulOptions product{.transpose_a = options.transpose_weights};
     return with_float("weighted_sum", values.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;

@@ -232,6 +232,18 @@ TEST_CASE("wrong calls of attention say what does not fit") {
     CHECK(text(q, k, v, {.dropout_p = 0.5}) == op + "dropout needs a generator; pass .rng = &rng");
     CHECK(text(q, k.astype(f64), v) ==
           op + "f32 (2, 3, 4) and f64 (2, 5, 4) have different types; convert one with astype");
+    CHECK(message_of([&] {
+              attention_scores(q, zeros({2, 5, 3}));
+          }) == "attention_scores: q (2, 3, 4) and k (2, 5, 3) have the widths 4 and 3");
+    CHECK(message_of([&] {
+              attention_scores(q, zeros({3, 5, 4}));
+          }) ==
+          "attention_scores: cannot broadcast (2,) with (3,): sizes 2 and 3 differ at axis -1; "
+          "sizes must agree or be 1, counted from the right");
+    CHECK(message_of([&] { weighted_sum(q, v); }) ==
+          "weighted_sum: weights (2, 3, 4) for 4 keys, but 5 values in (2, 5, 6)");
+    CHECK(message_of([&] { weighted_sum(q, v, {.transpose_weights = true}); }) ==
+          "weighted_sum: weights (2, 3, 4) transposed for 3 keys, but 5 values in (2, 5, 6)");
     CHECK(text(zeros({4}), k, v) == op + "needs matrices, got (4,) and (2, 5, 4)");
 }
 
