@@ -39,7 +39,9 @@ Shape with_batch(const Shape& product, const Tensor& x) {
     return shape;
 }
 
-/// Adds to y what the values that are infinite or NaN give to those who look at them.
+/// Adds to y what the values that are infinite or NaN give to those who look at them. Where such a
+/// value meets an infinite weight, y has got infinity times 0 from the product with bounded values,
+/// and is made anew.
 template <class T>
 void add_unbounded(Tensor& y, const Tensor& weights, const Tensor& values, bool transposed) {
     const Tensor w = broadcast_to(weights, with_batch(y.shape(), weights));
@@ -52,13 +54,26 @@ void add_unbounded(Tensor& y, const Tensor& weights, const Tensor& values, bool 
     T* out = y.mutable_data<T>();
     const std::int64_t count = v.numel() / (keys * width);
     for (std::int64_t b = 0; b < count; ++b, pw += queries * keys, out += queries * width) {
+        const T* const block = pv;
+        const auto weight_at = [&](std::int64_t i, std::int64_t j) {
+            return pw[transposed ? j * queries + i : i * keys + j];
+        };
         for (std::int64_t j = 0; j < keys; ++j) {
             for (std::int64_t d = 0; d < width; ++d) {
                 const T value = *pv++;
                 if (std::isfinite(value)) continue;
                 for (std::int64_t i = 0; i < queries; ++i) {
-                    const T weight = pw[transposed ? j * queries + i : i * keys + j];
-                    if (weight != 0) out[i * width + d] += weight * value;
+                    const T weight = weight_at(i, j);
+                    if (weight == 0) continue;
+                    T& sum = out[i * width + d];
+                    if (std::isfinite(weight)) {
+                        sum += weight * value;
+                        continue;
+                    }
+                    sum = 0;
+                    for (std::int64_t k = 0; k < keys; ++k) {
+                        if (weight_at(i, k) != 0) sum += weight_at(i, k) * block[k * width + d];
+                    }
                 }
             }
         }

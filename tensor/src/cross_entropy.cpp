@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -88,26 +89,35 @@ struct Classes {
     std::int64_t size;
 };
 
-/// log sum exp of a row and its largest element; -inf both if every element is.
+/// log sum exp of a row in two parts, since their sum would lose the second where logits are large.
+struct LogSumExp {
+    double top;          ///< the largest element; NaN if any is
+    double log_sum = 0;  ///< log of the sum of exp(x - top)
+
+    bool dead() const { return top == -std::numeric_limits<double>::infinity(); }
+    double log_softmax(double x) const { return x - top - log_sum; }
+};
+
 template <class T>
-double log_sum_exp(const T* x, std::int64_t n, double& top) {
-    top = static_cast<double>(x[0]);
+LogSumExp log_sum_exp(const T* x, std::int64_t n) {
+    LogSumExp result{.top = static_cast<double>(x[0])};
     for (std::int64_t i = 1; i < n; ++i) {
         const auto value = static_cast<double>(x[i]);
-        if (value > top || value != value) top = value;
+        if (value > result.top || value != value) result.top = value;
     }
-    if (top == -std::numeric_limits<double>::infinity()) return top;
+    if (result.dead()) return result;
     double total = 0;
-    for (std::int64_t i = 0; i < n; ++i) total += std::exp(static_cast<double>(x[i]) - top);
-    return top + std::log(total);
+    for (std::int64_t i = 0; i < n; ++i) total += std::exp(static_cast<double>(x[i]) - result.top);
+    result.log_sum = std::log(total);
+    return result;
 }
 
 /// -log_softmax(x)[c], infinite for a class of -inf.
 template <class T>
-double surprise(const T* x, std::int64_t c, double log_sum) {
+double surprise(const T* x, std::int64_t c, const LogSumExp& all) {
     const auto value = static_cast<double>(x[c]);
     if (value == -std::numeric_limits<double>::infinity()) return -value;
-    return log_sum - value;
+    return -all.log_softmax(value);
 }
 
 template <class F>
@@ -176,7 +186,8 @@ void detail::check_probabilities(std::string_view op, const Tensor& logits, cons
 Tensor detail::counted_rows(const Tensor& target, const CrossEntropyOptions& options) {
     Shape shape = target.shape();
     shape.push_back(1);
-    return not_equal(target, full({}, static_cast<double>(options.ignore_index), i64))
+    const std::int64_t ignored[] = {options.ignore_index};
+    return not_equal(target, from_span(std::span<const std::int64_t>(ignored), {}))
         .with_shape(shape);
 }
 
@@ -246,13 +257,12 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target,
         const T* x = logits.data<T>();
         return reduce_losses<T>(logits, target, options, [&](std::int64_t r, std::int64_t t) {
             const T* row = x + r * length;
-            double top = 0;
-            const double log_sum = log_sum_exp(row, length, top);
-            double loss = classes.own(t) == 0 ? 0 : classes.own(t) * surprise(row, t, log_sum);
+            const LogSumExp all = log_sum_exp(row, length);
+            double loss = classes.own(t) == 0 ? 0 : classes.own(t) * surprise(row, t, all);
             if (classes.smoothing == 0) return loss;
             for (std::int64_t c = 0; c < length; ++c) {
                 const double part = classes.even() * classes.weight(c);
-                if (part != 0) loss += part * surprise(row, c, log_sum);
+                if (part != 0) loss += part * surprise(row, c, all);
             }
             return loss;
         });
@@ -276,17 +286,16 @@ Tensor cross_entropy_vjp(const Tensor& logits, const Tensor& target, const Tenso
             if (t[r] == classes.ignore) return;
             const T* row = x + r * length;
             T* gx = out + r * length;
-            double top = 0;
-            const double log_sum = log_sum_exp(row, length, top);
-            if (top == -std::numeric_limits<double>::infinity()) return;
+            const LogSumExp logs = log_sum_exp(row, length);
+            if (logs.dead()) return;
             const double slope = static_cast<double>(g[single ? 0 : r]) * share;
             const double own = classes.own(t[r]);
             const double all = own + classes.even() * classes.sum_of_weights();
             for (std::int64_t c = 0; c < length; ++c) {
                 double q = classes.even() * classes.weight(c);
                 if (c == t[r]) q += own;
-                gx[c] = static_cast<T>(slope *
-                                       (std::exp(static_cast<double>(row[c]) - log_sum) * all - q));
+                const double p = std::exp(logs.log_softmax(static_cast<double>(row[c])));
+                gx[c] = static_cast<T>(slope * (p * all - q));
             }
         });
         return result;

@@ -72,6 +72,27 @@ TEST_CASE("an ignored row may hold anything") {
     }
 }
 
+TEST_CASE("an ignored row takes zero in the second derivative, too, whatever it holds") {
+    for (const std::int64_t ignored : {std::int64_t{-100}, std::numeric_limits<std::int64_t>::max(),
+                                       std::numeric_limits<std::int64_t>::min()}) {
+        const auto second = [&](const Tensor& logits) {
+            const Variable x = parameter(logits);
+            const Variable gy = parameter(tensor({0.5, -2.0}, f64));
+            const Variable y = cross_entropy(
+                x, classes({0, ignored}), {.ignore_index = ignored, .reduction = Reduction::none});
+            const Variable gx = grad({y}, {x}, {.grad_outputs = {gy}, .create_graph = true})[0];
+            const Tensor w = tensor({{1.0, -1.0, 0.5}, {2.0, 1.0, -1.0}}, f64);
+            return grad({gx}, {x, gy}, {.grad_outputs = {w}});
+        };
+        const auto clean = second(tensor({{1.0, 2.0, 3.0}, {0.0, 0.0, 0.0}}, f64));
+        const auto wild = second(tensor({{1.0, 2.0, 3.0}, {not_a_number, inf, -inf}}, f64));
+        for (const std::size_t i : {0u, 1u}) {
+            CHECK(close(wild[i].value(), clean[i].value(), 0));
+        }
+        CHECK(wild[1].value().at({1}) == 0);
+    }
+}
+
 TEST_CASE("an ignored class stays a class of the softmax") {
     const Variable x = parameter(ones({2, 3}, f64));
     const Variable loss = cross_entropy(x, classes({1, 2}), {.ignore_index = 0});
@@ -93,6 +114,11 @@ TEST_CASE("cross entropy of extreme logits is exact") {
         const Variable both = cross_entropy(far, classes({1, 0}), {.reduction = Reduction::none});
         CHECK(both.value().at({0}) == 2e4);
         CHECK(both.value().at({1}) == Approx(std::log(2.0)));
+        // Beside logits this large log 2 is less than the rounding of one.
+        const Variable huge = parameter(tensor({{1e30, 1e30, -1e30}}, f64).astype(dtype));
+        const Variable tied = cross_entropy(huge, classes({0}));
+        CHECK(tied.item() == Approx(std::log(2.0)));
+        CHECK(close(gradient(tied, huge).astype(f64), tensor({{-0.5, 0.5, 0.0}}, f64), 1e-6));
         // A class of -inf: no other class learns of it; as the target it costs infinity.
         const Variable shut = parameter(tensor({{0.0, -inf, 0.0}}, f64).astype(dtype));
         CHECK(cross_entropy(shut, classes({0})).item() == Approx(std::log(2.0)));
@@ -302,6 +328,18 @@ TEST_CASE("losses of elements are exact where they are easily lost") {
         const Variable p = one(0, dtype);
         const Variable nothing = kl_div(Variable(full({}, -2, dtype)), p);
         CHECK(gradient(nothing, p).item() == 0);
+        const Variable log_p = one(-inf, dtype);
+        const Variable none_of_it =
+            kl_div(Variable(full({}, -2, dtype)), log_p, {.log_target = true});
+        CHECK(none_of_it.item() == 0);
+        const Variable slope = grad({none_of_it}, {log_p}, {.create_graph = true})[0];
+        CHECK(slope.item() == 0);
+        CHECK(gradient(slope, log_p).item() == 0);
+        // With pos_weight 0 the positive side is nowhere, in the target's gradient neither.
+        const Variable share = one(0.5, dtype);
+        const Variable negative = bce_with_logits(one(-inf, dtype), share, {.pos_weight = 0});
+        CHECK(negative.item() == 0);
+        CHECK(gradient(negative, share).item() == 0);
 
         const Variable x = parameter(tensor({1.0, 3.0, -2.0}, f64).astype(dtype));
         const Variable t(tensor({1.0, 2.0, 2.0}, f64).astype(dtype));

@@ -187,6 +187,19 @@ TEST_CASE("softmax of a row of -inf gives zeros and takes zero gradient in every
     }
 }
 
+TEST_CASE("an infinite weight of an infinite value is infinity, not NaN") {
+    const Tensor weights = tensor({{inf, 0.0, 2.0}, {0.0, inf, 1.0}, {1.0, 2.0, 0.0}}, f64);
+    const Tensor values = tensor({{inf, 1.0}, {-inf, not_a_number}, {-5.0, inf}}, f64);
+    const Tensor y = weighted_sum(weights, values);
+    CHECK(y.at({0, 0}) == inf);
+    CHECK(y.at({0, 1}) == inf);
+    CHECK(y.at({1, 0}) == -inf);
+    CHECK(std::isnan(y.at({1, 1})));
+    CHECK(std::isnan(y.at({2, 0})));
+    const Tensor turned = weighted_sum(transpose(weights), values, {.transpose_weights = true});
+    CHECK(same_bits(slice(turned, 0, {.stop = 1}), slice(y, 0, {.stop = 1})));
+}
+
 TEST_CASE("the parts of attention are those of the whole, and weights come on demand") {
     const Variable q = parameter(uneven({2, 3, 4}, -2, 2, 1));
     const Variable k = parameter(uneven({2, 5, 4}, -2, 2, 2));

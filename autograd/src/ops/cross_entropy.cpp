@@ -169,14 +169,18 @@ Variable cross_entropy_vjp(const Variable& logits, const Variable& target, const
     if (!grad_enabled()) return Variable(cross_entropy_vjp(x, t, gy.value(), options));
     const Tensor q = detail::class_weights(x.shape(), x.dtype(), t, options);
     const Tensor all = sum(q, {.axes = {-1}, .keepdims = true});
-    const Variable gx =
-        (softmax(logits) * Variable(all) - Variable(q)) * row_slopes(gy, t, options);
-    if (x.numel() == 0) return gx;
+    const Variable slopes = row_slopes(gy, t, options);
+    if (x.numel() == 0) return (softmax(logits) * Variable(all) - Variable(q)) * slopes;
     const double infinity = std::numeric_limits<double>::infinity();
     const Tensor alive =
         not_equal(max(x, {.axes = {-1}, .keepdims = true}), detail::number(-infinity, x.dtype()));
     const Tensor counts = logical_and(alive, detail::counted_rows(t, options));
-    return detail::any(logical_not(counts)) ? where(counts, gx, detail::number(0, x.dtype())) : gx;
+    // Rows that don't count are cleaned before, for the derivatives of this, and cut off after.
+    const bool partial = detail::any(logical_not(counts));
+    const Variable zero = detail::number(0, x.dtype());
+    const Variable clean = partial ? where(counts, logits, zero) : logits;
+    const Variable gx = (softmax(clean) * Variable(all) - Variable(q)) * slopes;
+    return partial ? where(counts, gx, zero) : gx;
 }
 
 Variable cross_entropy(const Variable& logits, const Variable& target,

@@ -239,6 +239,8 @@ Variable bce_with_logits(const Variable& x, const Variable& target, const BceOpt
         edge(
             target,
             [=](const auto& gy, const auto& a) {
+                // A side that never counts has no infinity to give.
+                if (weight == 0) return scale(gy, -part) * softplus(a);
                 return scale(gy, part) * (scale(softplus(-a), weight) - softplus(a));
             },
             x));
@@ -264,10 +266,11 @@ Variable kl_div(const Variable& x, const Variable& target, const KlDivOptions& o
             target,
             [=](const auto& gy, const auto& a, const auto& t) {
                 using V = std::remove_cvref_t<decltype(gy)>;
-                if (logarithm) return scale(gy, part) * (exp(t) * (t + 1.0 - a));
-                const Tensor& p = plain(t);
+                const Tensor p = logarithm ? exp(plain(t)) : plain(t);
                 const Tensor zero = zeros({}, p.dtype());
-                return scale(gy, part) * where(V(equal(p, zero)), V(zero), log(t) + 1.0 - a);
+                const V slope =
+                    where(V(equal(p, zero)), V(zero), (logarithm ? t * 1.0 : log(t)) + 1.0 - a);
+                return scale(gy, part) * (logarithm ? exp(t) * slope : slope);
             },
             x, target));
 }
