@@ -217,3 +217,18 @@ TEST_CASE("a gradient of zero stays zero where the slope is infinite") {
 TEST_CASE("reductions have the values and gradients stated, at special numbers") {
     check_special_values(reductions);
 }
+
+TEST_CASE("softmax and log_softmax of rows with -inf: a recorded pass gives the usual gradient") {
+    using Softmax = Variable (*)(const Variable&, std::int64_t);
+    for (const Softmax f : {Softmax(softmax), Softmax(log_softmax)}) {
+        for (const Tensor& row : {tensor({0.0, -inf, 1.0}, f64), tensor({-inf, -inf}, f64),
+                                  tensor({-inf}, f64), full({}, -inf, f64)}) {
+            const Variable x = parameter(row);
+            const Variable gy(uneven(row.shape()));
+            const Tensor usual = grad({f(x, -1)}, {x}, {.grad_outputs = {gy}})[0].value();
+            const Tensor recorded =
+                grad({f(x, -1)}, {x}, {.grad_outputs = {gy}, .create_graph = true})[0].value();
+            CHECK(close(usual, recorded, 1e-15));
+        }
+    }
+}
