@@ -232,3 +232,13 @@ TEST_CASE("softmax and log_softmax of rows with -inf: a recorded pass gives the 
         }
     }
 }
+
+TEST_CASE("a gradient of zero is zero behind a product that is infinite") {
+    const Variable x = parameter(tensor({inf, 2.0, 3.0}, f64));
+    const Variable none(zeros({}, f64));
+    for (const bool recorded : {false, true}) {
+        const Tensor gx =
+            grad({prod(x)}, {x}, {.grad_outputs = {none}, .create_graph = recorded})[0].value();
+        CHECK(close(gx, zeros({3}, f64), 0));
+    }
+}

@@ -44,6 +44,8 @@ Samples matmul_samples() {
     add({3}, {5, 3, 4});
     add({2, 0}, {0, 4});
     add({0, 3}, {3, 4});
+    add({5, 2, 0}, {0, 4});
+    add({5, 2, 3}, {3, 0});
     return samples;
 }
 

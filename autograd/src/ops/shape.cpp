@@ -100,6 +100,12 @@ constexpr OpRow rows[] = {
                      [](const Variable& x) { return slice(x, 1, {.start = 1, .stop = -1}); },
                      "a[:, 1:-1]"),
                  moved(
+                     "all rows of (3, 4), back to front", {3, 4},
+                     [](const Variable& x) { return slice(x, 0, {.step = -1}); }, "a.flip(0)"),
+                 moved(
+                     "all of (3, 4)", {3, 4}, [](const Variable& x) { return slice(x, 0, {}); },
+                     "a[:]"),
+                 moved(
                      "nothing of (3, 4)", {3, 4},
                      [](const Variable& x) { return slice(x, 0, {.start = 2, .stop = 2}); },
                      "a[2:2]")};
