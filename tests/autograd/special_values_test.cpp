@@ -242,3 +242,8 @@ TEST_CASE("a gradient of zero is zero behind a product that is infinite") {
         CHECK(close(gx, zeros({3}, f64), 0));
     }
 }
+
+TEST_CASE("the largest norm of no elements is refused by norm itself") {
+    const Variable x = parameter(zeros({0}, f64));
+    CHECK(message_of([&] { norm(x, {.ord = inf}); }).starts_with("norm: nothing to reduce"));
+}

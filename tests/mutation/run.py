@@ -35,7 +35,7 @@ PAGE = ROOT / "docs/mutation.md"
 # In the order in which they run: the quickest first.
 PROGRAMS = {"parity_test": [[]],
             "autograd_test": [["the derivative of every op*"], ["the second derivative of every op*"],
-                              ["~*chain*", "~*thousand*"]],
+                              ["~*chain*", "~*thousand*", "~every wrong call*"]],
             "layers_test": [[]]}
 KERNEL = re.compile(r"_vjp|_adjoint|_grad|_backward|_scatter|scatter_|_slope|derivative")
 
@@ -130,7 +130,8 @@ class File:
         """The source with all chosen mutants, each of them behind its number."""
         # Templates that are mutated themselves also stand as they were, for the mutants that call
         # them: else each would be compiled with all the others in it.
-        templates = [each for each in self.whole if re.search(r"\b(template|auto)\b", each.head_text())]
+        templates = [each for each in self.whole if "=" not in each.head_text()
+                     and re.search(r"\b(template|auto)\b", each.head_text())]
         names = {each.name for each in templates}
         rename = lambda text: re.sub(  # noqa: E731
             rf"\b({'|'.join(sorted(names))})\b(?=[(<])", r"\1_plain", text) if names else text
