@@ -309,11 +309,10 @@ std::vector<WrongCall> wrong_calls() {
          "kl_div: x is f64, the target f32 (x is 'x', target is 'narrow'); convert one with "
          "astype"},
         {"attention_scores: widths", [&] { attention_scores(hidden, pair); },
-         "matmul: cannot multiply (5, 2, 3) by (2, 2) transposed: inner sizes 3 and 2 differ (q is "
-         "'hidden', k is 'pair')"},
+         "attention_scores: q (5, 2, 3) and k (2, 2) have the widths 3 and 2 (q is 'hidden', k is "
+         "'pair')"},
         {"weighted_sum: sizes", [&] { weighted_sum(x, W_Q); },
-         "matmul: cannot multiply (2, 3) by (4, 3): inner sizes 3 and 4 differ (w is 'x', v is "
-         "'W_Q'); transpose b"},
+         "weighted_sum: weights (2, 3) for 3 keys, but 4 values in (4, 3) (w is 'x', v is 'W_Q')"},
         {"maximum: shapes", [&] { maximum(x, W_Q); },
          "maximum: cannot broadcast (2, 3) with (4, 3): sizes 2 and 4 differ at axis -2 (a is 'x', "
          "b is 'W_Q'); sizes must agree or be 1, counted from the right"},
