@@ -136,3 +136,23 @@ TEST_CASE("a product's gradient is the same in a watched and in a recorded pass,
         CHECK(close(recorded.value(), usual, 1e-14));
     }
 }
+
+TEST_CASE("the two forms of GELU are told apart by name, and the exact one is the default") {
+    const Tensor x = tensor({-3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0}, f64);
+    const Tensor by_erf = tensor({-0.004049694, -0.158655254, -0.154268769, 0.0, 0.345731231,
+                                  0.841344746, 1.954499736, 2.995950306},
+                                 f64);
+    const Tensor by_tanh = tensor({-0.003637392, -0.158808009, -0.15428599, 0.0, 0.34571401,
+                                   0.841191991, 1.954597694, 2.996362608},
+                                  f64);
+    CHECK(close(gelu(x), by_erf, 1e-9));
+    CHECK(close(gelu(x, {.approximate = Approximate::tanh}), by_tanh, 1e-9));
+    CHECK_FALSE(close(by_erf, by_tanh, 1e-5));
+    for (const Approximate form : {Approximate::none, Approximate::tanh}) {
+        for (const DType dtype : {f64, f32}) {
+            const Variable far = parameter(tensor({10.0, -10.0, 100.0, -100.0}, dtype));
+            const Tensor slope = grad({sum(gelu(far, {.approximate = form}))}, {far})[0].value();
+            CHECK(close(slope.astype(f64), tensor({1.0, 0.0, 1.0, 0.0}, f64), 1e-9));
+        }
+    }
+}
