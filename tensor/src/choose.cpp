@@ -136,6 +136,10 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
                         mask.shape());
     }
     broadcast_shapes("masked_fill", x.shape(), mask.shape());
+    with_type(x.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        detail::exact_cast<T>("masked_fill", value);
+    });
     return where(mask, full({}, value, x.dtype()), x);
 }
 

@@ -168,9 +168,26 @@ void detail::check_classes(std::string_view op, const Tensor& logits, const Tens
     }
 }
 
-void detail::check_probabilities(std::string_view op, const Tensor& logits, const Tensor& target,
-                                 const CrossEntropyOptions& options) {
-    check_options(op, logits, options);
+void detail::check_classes_vjp(std::string_view op, const Tensor& logits, const Tensor& target,
+                               const Tensor& gy, const CrossEntropyOptions& options) {
+    for (const Tensor& each : {logits, target, gy}) require_defined(op, each);
+    if (target.dtype() != i64) {
+        fail<TypeError>("{}: needs class numbers, i64, got targets of {}", op, target.dtype());
+    }
+    check_classes(op, logits, target, options);
+    if (normalize_axis(op, options.axis, logits.shape()) != logits.rank() - 1) {
+        fail<ValueError>(hint("permute the logits"),
+                         "{}: the classes of {} must lie along the last axis, got axis {}", op,
+                         logits.shape(), options.axis);
+    }
+    const Shape wanted = options.reduction == Reduction::none ? target.shape() : Shape();
+    if (gy.dtype() != logits.dtype() || gy.shape() != wanted) {
+        fail<ShapeError>("{}: the gradient is {} {}, the loss of {} {} is {} {}", op, gy.dtype(),
+                         gy.shape(), logits.dtype(), logits.shape(), logits.dtype(), wanted);
+    }
+}
+
+void detail::check_whole(std::string_view op, const Tensor& logits, const Tensor& target) {
     if (target.dtype() != logits.dtype()) {
         fail<TypeError>(hint("class numbers are i64, probabilities of the type of the logits"),
                         "{}: targets are {}, the logits {}", op, target.dtype(), logits.dtype());
@@ -181,6 +198,12 @@ void detail::check_probabilities(std::string_view op, const Tensor& logits, cons
                          "{}: probabilities {} do not fit logits {}", op, target.shape(),
                          logits.shape());
     }
+}
+
+void detail::check_probabilities(std::string_view op, const Tensor& logits, const Tensor& target,
+                                 const CrossEntropyOptions& options) {
+    check_options(op, logits, options);
+    check_whole(op, logits, target);
 }
 
 Tensor detail::counted_rows(const Tensor& target, const CrossEntropyOptions& options) {
@@ -236,6 +259,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target,
     if (logits.rank() > 0) {
         const detail::Trailing axis = detail::trailing(op, logits.shape(), options.axis);
         if (!axis.already) {
+            if (target.dtype() != i64) detail::check_whole(op, logits, target);
             const auto moved = [&](const Tensor& x) {
                 return permute(x, detail::list(axis.order));
             };
@@ -271,6 +295,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target,
 
 Tensor cross_entropy_vjp(const Tensor& logits, const Tensor& target, const Tensor& gy,
                          const CrossEntropyOptions& options) {
+    detail::check_classes_vjp("cross_entropy_vjp", logits, target, gy, options);
     return with_float("cross_entropy_vjp", logits.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         const std::int64_t length = logits.shape().back();

@@ -117,10 +117,6 @@ Tensor forward(std::string_view op, const Tensor& x, const Tensor& weight, const
 /// scale (gy - mean(gy) - h mean(gy h)), where h is the result; without mean(gy) if not centred.
 template <bool Centred>
 Tensor backward(std::string_view op, const Tensor& x, const Tensor& gy, int last, double eps) {
-    if (gy.shape() != x.shape() || gy.dtype() != x.dtype()) {
-        fail<ShapeError>("{}: the gradient is {} {}, x is {} {}", op, gy.dtype(), gy.shape(),
-                         x.dtype(), x.shape());
-    }
     return with_float(op, x.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         const Rows rows = rows_of(x.shape(), last);
@@ -152,6 +148,23 @@ Tensor backward(std::string_view op, const Tensor& x, const Tensor& gy, int last
 }
 
 template <bool Centred>
+Tensor pulled_back(std::string_view op, const Tensor& x, const Tensor& gy,
+                   const NormOptions& options) {
+    detail::require_defined(op, x);
+    detail::require_defined(op, gy);
+    check_eps(op, options);
+    if (gy.shape() != x.shape() || gy.dtype() != x.dtype()) {
+        fail<ShapeError>("{}: the gradient is {} {}, x is {} {}", op, gy.dtype(), gy.shape(),
+                         x.dtype(), x.shape());
+    }
+    const Trailing axes = detail::trailing(op, x.shape(), options.axes);
+    if (axes.already) return backward<Centred>(op, x, gy, axes.count, options.eps);
+    return permute(backward<Centred>(op, permute(x, list(axes.order)),
+                                     permute(gy, list(axes.order)), axes.count, options.eps),
+                   list(axes.inverse));
+}
+
+template <bool Centred>
 Tensor normalized(std::string_view op, const Tensor& x, const Tensor& weight, const Tensor& bias,
                   const NormOptions& options) {
     detail::require_defined(op, x);
@@ -173,8 +186,7 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
     return normalized<true>("layer_norm", x, weight, bias, options);
 }
 Tensor layer_norm_vjp(const Tensor& x, const Tensor& gy, const NormOptions& options) {
-    const Trailing axes = detail::trailing("layer_norm_vjp", x.shape(), options.axes);
-    return backward<true>("layer_norm_vjp", x, gy, axes.count, options.eps);
+    return pulled_back<true>("layer_norm_vjp", x, gy, options);
 }
 
 Tensor rms_norm(const Tensor& x, const NormOptions& options) {
@@ -184,8 +196,7 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, const NormOptions& option
     return normalized<false>("rms_norm", x, weight, {}, options);
 }
 Tensor rms_norm_vjp(const Tensor& x, const Tensor& gy, const NormOptions& options) {
-    const Trailing axes = detail::trailing("rms_norm_vjp", x.shape(), options.axes);
-    return backward<false>("rms_norm_vjp", x, gy, axes.count, options.eps);
+    return pulled_back<false>("rms_norm_vjp", x, gy, options);
 }
 
 }  // namespace glassgrad

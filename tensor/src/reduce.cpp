@@ -114,6 +114,7 @@ Tensor norm(const Tensor& x, const VectorNormOptions& options) {
     if (options.ord != 1 && options.ord != 2 && !(std::isinf(options.ord) && options.ord > 0)) {
         fail<ValueError>("norm: ord must be 1, 2 or infinity, got {}", options.ord);
     }
+    normalize_axes("norm", options.axes, x.shape());
     return with_float("norm", x.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         if (options.ord == 1) return sum(abs(x), common);

@@ -220,6 +220,18 @@ TEST_CASE("RMS norm's gradients are those of the formula") {
     CHECK(close(g[1].value(), tensor({0.365148128, 0.0, -1.095444385, 0.730296256}, f64), 1e-6));
 }
 
+TEST_CASE("the derivative of a norm takes any axes, recorded or not") {
+    const Tensor x = uneven({2, 3, 4}, -2, 2, 1);
+    const Tensor gy = uneven({2, 3, 4}, -1, 1, 2);
+    for (const Axes& axes : {Axes(-1), Axes(0), Axes({0, 2}), Axes()}) {
+        const NormOptions options{.axes = axes};
+        CHECK(close(layer_norm_vjp(x, gy, options),
+                    layer_norm_vjp(parameter(x), Variable(gy), options).value(), 1e-12));
+        CHECK(close(rms_norm_vjp(x, gy, options),
+                    rms_norm_vjp(parameter(x), Variable(gy), options).value(), 1e-12));
+    }
+}
+
 TEST_CASE("layer norm keeps small differences of large numbers, and divides by n") {
     const Tensor expected = tensor({-1.34163542, -0.447211807, 0.447211807, 1.34163542}, f64);
     for (const double base : {0.0, 40000.0, 1e6}) {

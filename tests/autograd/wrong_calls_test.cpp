@@ -284,6 +284,27 @@ std::vector<WrongCall> wrong_calls() {
         {"cross_entropy: targets of fractions", [&] { cross_entropy(x, bias); },
          "cross_entropy: probabilities (3,) do not fit logits (2, 3); class numbers are i64, of "
          "the shape of the logits without the axis of the classes"},
+        {"cross_entropy: probabilities of another rank, another axis",
+         [&] { cross_entropy(x, bias, {.axis = 0}); },
+         "cross_entropy: probabilities (3,) do not fit logits (2, 3); class numbers are i64, of "
+         "the shape of the logits without the axis of the classes"},
+        {"nll_loss: probabilities, another axis", [&] { nll_loss(x, bias, {.axis = 0}); },
+         "nll_loss: targets are f64 (log_p is 'x', target is 'bias'); class numbers are i64"},
+        {"cross_entropy_vjp: fewer targets",
+         [&] {
+             cross_entropy_vjp(W_Q, Variable(tensor({0, 1}, i64)), scalar, {});
+         },
+         "cross_entropy_vjp: targets (2,) do not fit logits (4, 3), they need (4,); class numbers "
+         "have the shape of the logits without the axis of the classes; probabilities, in f32 or "
+         "f64, their whole shape"},
+        {"cross_entropy_vjp: the gradient",
+         [&] {
+             const NoGrad off;
+             cross_entropy_vjp(x, Variable(tensor({0, 1}, i64)), bias, {});
+         },
+         "cross_entropy_vjp: the gradient is f64 (3,), the loss of f64 (2, 3) is f64 ()"},
+        {"layer_norm_vjp: an undefined gradient", [&] { layer_norm_vjp(x.value(), Tensor(), {}); },
+         "layer_norm_vjp: a tensor is undefined (default-constructed or moved from)"},
         {"nll_loss: a class outside", [&] { nll_loss(x, ids); },
          "nll_loss: target 7 at (1,) is outside 0 to 2, the 3 classes of logits (2, 3) (log_p is "
          "'x', target is 'ids'); targets that do not count have the ignore_index, -100"},
@@ -354,6 +375,14 @@ std::vector<WrongCall> wrong_calls() {
          "argmin: axis 2 is outside shape (2, 3); axes go from -2 to 1"},
         {"logsumexp: an axis outside", [&] { logsumexp(x, {.axes = {2}}); },
          "logsumexp: axis 2 is outside shape (2, 3) (x is 'x'); axes go from -2 to 1"},
+        {"norm: an axis outside, composed", [&] { norm(x, {.axes = 2, .ord = 1}); },
+         "norm: axis 2 is outside shape (2, 3) (x is 'x'); axes go from -2 to 1"},
+        {"norm: integers, composed", [&] { norm(ids, {.ord = 1}); },
+         "norm: needs a floating tensor, got i64 (x is 'ids'); convert with astype(f32) or "
+         "astype(f64)"},
+        {"masked_fill: NaN in integers",
+         [&] { masked_fill(ids, Variable(ones({2}, boolean)), NAN); },
+         "masked_fill: nan does not fit i64 (x is 'ids')"},
         {"norm: integers", [&] { norm(ids); },
          "norm: needs a floating tensor, got i64 (x is 'ids'); convert with astype(f32) or "
          "astype(f64)"},

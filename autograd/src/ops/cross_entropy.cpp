@@ -167,6 +167,7 @@ Variable cross_entropy_vjp(const Variable& logits, const Variable& target, const
     const Tensor& x = logits.value();
     const Tensor& t = target.value();
     if (!grad_enabled()) return Variable(cross_entropy_vjp(x, t, gy.value(), options));
+    detail::check_classes_vjp("cross_entropy_vjp", x, t, gy.value(), options);
     const Tensor q = detail::class_weights(x.shape(), x.dtype(), t, options);
     const Tensor all = sum(q, {.axes = {-1}, .keepdims = true});
     const Variable slopes = row_slopes(gy, t, options);
@@ -187,7 +188,12 @@ Variable cross_entropy(const Variable& logits, const Variable& target,
                        const CrossEntropyOptions& options) {
     if (logits.rank() > 0) {
         const auto axis = detail::trailing("cross_entropy", logits.shape(), options.axis);
-        if (!axis.already) return moved(cross_entropy, axis, logits, target, options);
+        if (!axis.already) {
+            if (target.dtype() != i64) {
+                detail::check_whole("cross_entropy", logits.value(), target.value());
+            }
+            return moved(cross_entropy, axis, logits, target, options);
+        }
     }
     if (target.dtype() != i64) {
         detail::check_probabilities("cross_entropy", logits.value(), target.value(), options);
@@ -210,7 +216,10 @@ Variable nll_loss(const Variable& log_p, const Variable& target,
                   const CrossEntropyOptions& options) {
     if (log_p.rank() > 0) {
         const auto axis = detail::trailing("nll_loss", log_p.shape(), options.axis);
-        if (!axis.already) return moved(nll_loss, axis, log_p, target, options);
+        // nll_loss of the values says what is wrong with targets that are no numbers of classes.
+        if (!axis.already && target.dtype() == i64) {
+            return moved(nll_loss, axis, log_p, target, options);
+        }
     }
     const Shape shape = log_p.shape();
     return record(

@@ -235,13 +235,14 @@ Variable std(const Variable& x, const VarOptions& options) {
 }
 
 Variable norm(const Variable& x, const VectorNormOptions& options) {
+    const Shape kept = kept_of(find(rows, "norm"), x, options.axes);
     const ReduceOptions common{.axes = options.axes, .keepdims = options.keepdims};
-    if (options.ord == 1) return sum(abs(x), common);
+    const bool composed = is_floating(x.dtype()) && x.numel() > 0;
+    if (composed && options.ord == 1) return sum(abs(x), common);
     const bool largest = options.ord == std::numeric_limits<double>::infinity();
-    if (largest && x.numel() > 0) return max(abs(x), common);
+    if (composed && largest) return max(abs(x), common);
     Tensor value = detail::computed(
         find(rows, "norm"), [&] { return norm(x.value(), options); }, x);
-    const Shape kept = kept_of(find(rows, "norm"), x, options.axes);
     return record(
         find(rows, "norm"), std::move(value),
         [&] {

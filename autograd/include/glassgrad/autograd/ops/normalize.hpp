@@ -23,7 +23,7 @@ Variable layer_norm(const Variable& x, const NormOptions& options = {});
 /// Derivative: of h from gy weight; gweight = gy h, gbias = gy, summed over all other axes.
 Variable layer_norm(const Variable& x, const Variable& weight, const Variable& bias,
                     const NormOptions& options = {});
-/// gx of layer_norm(x) for the last axes. Itself composed of ops when recorded.
+/// gx of layer_norm(x). Itself composed of ops when recorded.
 Variable layer_norm_vjp(const Variable& x, const Variable& gy, const NormOptions& options);
 
 /// h = x / sqrt(mean(x²) + eps) over the axes. Derivative: gx = (gy - h mean(gy h)) /
@@ -31,7 +31,7 @@ Variable layer_norm_vjp(const Variable& x, const Variable& gy, const NormOptions
 Variable rms_norm(const Variable& x, const NormOptions& options = {});
 /// y = h weight. Derivative: of h from gy weight; gweight = gy h, summed over all other axes.
 Variable rms_norm(const Variable& x, const Variable& weight, const NormOptions& options = {});
-/// gx of rms_norm(x) for the last axes. Itself composed of ops when recorded.
+/// gx of rms_norm(x). Itself composed of ops when recorded.
 Variable rms_norm_vjp(const Variable& x, const Variable& gy, const NormOptions& options);
 
 }  // namespace glassgrad

@@ -11,9 +11,14 @@ namespace glassgrad::detail {
 /// numbers and options fit together. The classes lie along the last axis.
 void check_classes(std::string_view op, const Tensor& logits, const Tensor& target,
                    const CrossEntropyOptions& options);
-/// The same for probabilities.
+/// The same for the call of a derivative: `gy` has the shape of the loss.
+void check_classes_vjp(std::string_view op, const Tensor& logits, const Tensor& target,
+                       const Tensor& gy, const CrossEntropyOptions& options);
+/// The same as `check_classes` for probabilities.
 void check_probabilities(std::string_view op, const Tensor& logits, const Tensor& target,
                          const CrossEntropyOptions& options);
+/// The part of it that asks no axis: probabilities have the type and the shape of the logits.
+void check_whole(std::string_view op, const Tensor& logits, const Tensor& target);
 
 /// q (..., classes): what the loss of a row is, `-sum_c q[c] log_p[c]`; rows that don't count are
 /// 0.
