@@ -138,8 +138,10 @@ TEST_CASE("cross entropy of extreme logits is exact") {
         CHECK(close(recorded(shut, 1).astype(f64), tensor({{0.5, -1.0, 0.5}}, f64), 1e-6));
         CHECK(close(recorded(dead, 1), zeros({1, 3}, dtype), 0));
         // A probability of 0 takes nothing from a class of -inf.
-        const Variable q(tensor({{0.5, 0.0, 0.5}}, f64).astype(dtype));
+        const Variable q = parameter(tensor({{0.5, 0.0, 0.5}}, f64).astype(dtype));
         CHECK(cross_entropy(shut, q).item() == Approx(std::log(2.0)));
+        CHECK(close(gradient(cross_entropy(shut, q), q).astype(f64),
+                    tensor({{std::log(2.0), 0.0, std::log(2.0)}}, f64), 1e-6));
         CHECK(close(gradient(cross_entropy(shut, q), shut).astype(f64), zeros({1, 3}, f64), 1e-6));
     }
 }

@@ -16,7 +16,7 @@ Variable var(const Variable& x, const VarOptions& options = {});
 /// √var. Derivative: gx = gy (x - mean(x)) / ((n - correction) y), 0 where y is 0.
 Variable std(const Variable& x, const VarOptions& options = {});
 /// Derivative: gx = gy times the product of the others, right with any number of zeros; nothing is
-/// divided.
+/// divided. With create_graph it takes memory for n² elements, n the factors of one product.
 Variable prod(const Variable& x, const ReduceOptions& options = {});
 Variable prod_vjp(const Variable& x, const Variable& gy, const Axes& axes = {});
 /// Derivative: gy to the largest element; k equal ones share it, gy / k each. NaNs count as equal

@@ -31,7 +31,8 @@ inline bool any(const Tensor& condition) {
 inline Tensor number(double value, DType dtype) { return full({}, value, dtype); }
 
 /// -sum_c q[c] log_softmax(logits)[c] with q from probabilities; the classes lie along the last
-/// axis. A class of probability 0 counts nothing, even where its logit is -inf.
+/// axis. A class of probability 0 counts nothing, even where its logit is -inf; its gradients
+/// are 0 then.
 template <class V>
 V cross_entropy_of_probabilities(const V& logits, const V& target,
                                  const CrossEntropyOptions& options) {
@@ -42,13 +43,13 @@ V cross_entropy_of_probabilities(const V& logits, const V& target,
         q = q * (1 - smoothing) + smoothing / static_cast<double>(plain(logits).shape().back());
     }
     if (options.weight.defined()) q = q * V(options.weight.astype(dtype));
-    const V log_p = log_softmax(logits, -1);
-    V terms = q * log_p;
+    V log_p = log_softmax(logits, -1);
     const double infinity = std::numeric_limits<double>::infinity();
     const Tensor nothing = logical_and(equal(plain(log_p), number(-infinity, dtype)),
                                        equal(plain(q), number(0, dtype)));
-    if (any(nothing)) terms = where(V(nothing), V(number(0, dtype)), terms);
-    const V losses = -sum(terms, {.axes = {-1}});
+    // Before the product, so that no derivative meets 0 times infinity.
+    if (any(nothing)) log_p = where(V(nothing), V(number(0, dtype)), log_p);
+    const V losses = -sum(q * log_p, {.axes = {-1}});
     if (options.reduction == Reduction::none) return losses;
     const Shape& rows = plain(losses).shape();
     return sum(losses) *
