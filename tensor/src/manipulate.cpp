@@ -145,6 +145,7 @@ Tensor slice(const Tensor& x, std::int64_t axis, const SliceOptions& options) {
 Tensor slice_scatter(const Tensor& y, const Shape& shape, std::int64_t axis,
                      const SliceOptions& options) {
     detail::require_defined("slice_scatter", y);
+    checked_numel("slice_scatter", shape, y.dtype());
     const Range range = resolve("slice_scatter", shape, axis, options);
     Shape expected = shape;
     expected[range.axis] = range.count;

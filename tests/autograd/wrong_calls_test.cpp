@@ -375,6 +375,8 @@ std::vector<WrongCall> wrong_calls() {
          "argmin: axis 2 is outside shape (2, 3); axes go from -2 to 1"},
         {"logsumexp: an axis outside", [&] { logsumexp(x, {.axes = {2}}); },
          "logsumexp: axis 2 is outside shape (2, 3) (x is 'x'); axes go from -2 to 1"},
+        {"slice_scatter: a negative size", [&] { slice_scatter(bias, {-1}, 0, {}); },
+         "slice_scatter: size -1 in shape (-1,) is negative (x is 'bias')"},
         {"norm: an axis outside, composed", [&] { norm(x, {.axes = 2, .ord = 1}); },
          "norm: axis 2 is outside shape (2, 3) (x is 'x'); axes go from -2 to 1"},
         {"norm: integers, composed", [&] { norm(ids, {.ord = 1}); },
