@@ -187,6 +187,14 @@ TEST_CASE("softmax of a row of -inf gives zeros and takes zero gradient in every
     }
 }
 
+TEST_CASE("queries and keys of width 0 weigh all values alike") {
+    const Variable v = parameter(tensor({{1.0, 2.0}, {5.0, -4.0}}, f64));
+    const Variable y =
+        scaled_dot_product_attention(Variable(zeros({3, 0}, f64)), Variable(zeros({2, 0}, f64)), v);
+    CHECK(close(y.value(), tensor({{3.0, -1.0}, {3.0, -1.0}, {3.0, -1.0}}, f64)));
+    CHECK(close(grad({sum(y)}, {v})[0].value(), full({2, 2}, 1.5, f64)));
+}
+
 TEST_CASE("an infinite weight of an infinite value is infinity, not NaN") {
     const Tensor weights = tensor({{inf, 0.0, 2.0}, {0.0, inf, 1.0}, {1.0, 2.0, 0.0}}, f64);
     const Tensor values = tensor({{inf, 1.0}, {-inf, not_a_number}, {-5.0, inf}}, f64);

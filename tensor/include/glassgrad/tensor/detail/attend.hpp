@@ -65,7 +65,8 @@ AttentionStepsOf<V> attend(const V& q, const V& k, const V& v,
     steps.scores = heads.grouped
                        ? merge_heads(product(split_heads(q, heads.group), split_heads(k, 1)))
                        : product(q, k);
-    const double width = static_cast<double>(plain(q).shape().back());
+    // Without a width all scores are 0, and 0 times 1/√0 would be NaN.
+    const double width = std::max(1.0, static_cast<double>(plain(q).shape().back()));
     steps.scaled = scale(steps.scores, options.scale ? *options.scale : 1 / std::sqrt(width));
     const DType dtype = plain(q).dtype();
     if (hides) {
