@@ -37,6 +37,9 @@ PROGRAMS = {"parity_test": [[]],
             "autograd_test": [["the derivative of every op*"], ["the second derivative of every op*"],
                               ["~*chain*", "~*thousand*", "~every wrong call*", "~*same bits on*"]],
             "layers_test": [[]]}
+# No part of a derivative: what is done where there are no elements, names of types, and how large the
+# pieces are that work is cut into.
+IGNORED = re.compile(r"numel\(\) (==|>) 0|decltype\(|parallel_threshold")
 KERNEL = re.compile(r"_vjp|_adjoint|_grad|_backward|_scatter|scatter_|_slope|derivative")
 
 
@@ -83,8 +86,9 @@ class File:
                 key = f"{self.family}:{function}:{kind.replace(' ', '-')}"
                 names[key] += 1
                 line = self.text.count("\n", 0, start) + 1
-                unit.append(Mutant(f"{key}:{names[key]}", kind, line,
-                                   change_of(self.text[start:end], text), text))
+                where = change_of(self.text[start:end], text)
+                if not IGNORED.search(where[0]):
+                    unit.append(Mutant(f"{key}:{names[key]}", kind, line, where, text))
             if unit:
                 self.units.append((start, end, unit))
                 self.mutants += unit

@@ -149,10 +149,9 @@ std::span<const OpRow> detail::choose_rows() { return rows; }
 
 Variable where(const Variable& condition, const Variable& a, const Variable& b) {
     // boolean, so no gradient is ever wanted for it
-    constexpr auto nothing = [](const auto& gy) { return gy; };
     return record(
         find(rows, "where"), [&] { return where(condition.value(), a.value(), b.value()); },
-        edge(condition, nothing),
+        detail::constant(condition),
         edge(
             a,
             [](const auto& gy, const auto& chosen) {
@@ -168,7 +167,6 @@ Variable where(const Variable& condition, const Variable& a, const Variable& b) 
 }
 
 Variable masked_fill(const Variable& x, const Variable& mask, double value) {
-    constexpr auto nothing = [](const auto& gy) { return gy; };
     return record(
         find(rows, "masked_fill"), [&] { return masked_fill(x.value(), mask.value(), value); },
         [=] {
@@ -180,7 +178,7 @@ Variable masked_fill(const Variable& x, const Variable& mask, double value) {
                 return where(tensor_of(filled), zeros({}, gy.dtype()), gy);
             },
             mask),
-        edge(mask, nothing));
+        detail::constant(mask));
 }
 
 Variable maximum(const Variable& a, const Variable& b) {

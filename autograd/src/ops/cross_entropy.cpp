@@ -209,7 +209,7 @@ Variable cross_entropy(const Variable& logits, const Variable& target,
                 return cross_entropy_vjp(x, t, gy, options);
             },
             logits, target),
-        edge(target, [](const auto& gy) { return gy; }));
+        detail::constant(target));
 }
 
 Variable nll_loss(const Variable& log_p, const Variable& target,
@@ -234,7 +234,7 @@ Variable nll_loss(const Variable& log_p, const Variable& target,
                 return V(neg(q)) * row_slopes(gy, numbers, options);
             },
             target),
-        edge(target, [](const auto& gy) { return gy; }));
+        detail::constant(target));
 }
 
 }  // namespace glassgrad

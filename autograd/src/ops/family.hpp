@@ -98,6 +98,11 @@ OpSample sample(std::string_view label, const Tensor& a, const Tensor& b, const 
             std::string(torch)};
 }
 
+/// The edge of an input that no gradient is ever wanted for: indices, masks.
+inline auto constant(const Variable& input) {
+    return edge(input, [](const auto& gy) { return gy; });
+}
+
 /// The tensor behind a rule's argument, whichever kind of pass calls it.
 inline const Tensor& tensor_of(const Tensor& x) { return x; }
 inline const Tensor& tensor_of(const Variable& x) { return x.value(); }

@@ -259,7 +259,7 @@ Variable kl_div(const Variable& x, const Variable& target, const KlDivOptions& o
         edge(
             x,
             [=](const auto& gy, const auto& t) {
-                return scale(gy, -part) * (logarithm ? exp(t) : t * 1.0);
+                return scale(gy, -part) * (logarithm ? exp(t) : t);
             },
             target),
         edge(
@@ -269,7 +269,7 @@ Variable kl_div(const Variable& x, const Variable& target, const KlDivOptions& o
                 const Tensor p = logarithm ? exp(plain(t)) : plain(t);
                 const Tensor zero = zeros({}, p.dtype());
                 const V slope =
-                    where(V(equal(p, zero)), V(zero), (logarithm ? t * 1.0 : log(t)) + 1.0 - a);
+                    where(V(equal(p, zero)), V(zero), (logarithm ? t : log(t)) + 1.0 - a);
                 return scale(gy, part) * (logarithm ? exp(t) * slope : slope);
             },
             x, target));
