@@ -112,12 +112,13 @@ class File:
         all_of = functions(self.source)
         if "tensor" in self.path.parts:
             # What only derivatives call is part of them.
-            found = [each for each in all_of if KERNEL.search(each.name)]
+            found = [each for each in all_of
+                     if KERNEL.search(each.name) and not each.name.startswith("check")]
             rest = [each for each in all_of if each not in found]
             calls = lambda bodies, name: any(  # noqa: E731
                 re.search(rf"\b{re.escape(name)}\b", each.body) for each in bodies if each.name != name)
-            found += [each for each in rest
-                      if calls(found, each.name) and not calls(rest, each.name)]
+            found += [each for each in rest if not each.name.startswith("check")
+                      and calls(found, each.name) and not calls(rest, each.name)]
             return sorted(found, key=lambda each: each.opening)
         helpers = {each.name: each for each in all_of if not is_op(each)
                    and not re.search(r"\b(Samples|OpSample|Attributes|span)\b", each.head_text())}

@@ -81,6 +81,8 @@ Samples bce_samples() {
     Samples samples = loss_samples({-3, 3}, {0.1, 0.9}, with(1), call);
     add_reductions(samples, "pos_weight 2.5, ", {-3, 3}, {0.1, 0.9}, with(2.5),
                    call + ", pos_weight=torch.tensor(2.5)");
+    add_reductions(samples, "pos_weight 0, ", {-3, 3}, {0.1, 0.9}, with(0),
+                   call + ", pos_weight=torch.tensor(0.0)");
     add_reductions(samples, "far, ", {-9, 9}, {0.1, 0.9}, with(1), call);
     return samples;
 }
