@@ -50,7 +50,7 @@ std::uint64_t digest(const Tensor& x) {
     }
     for (; i < count; ++i) lanes[0] = mix(lanes[0], std::to_integer<std::uint64_t>(bytes[i]));
     std::uint64_t all = 0;
-    for (const std::uint64_t lane : lanes) all = mix(all, lane);
+    for (const std::uint64_t word : lanes) all = mix(all, word);
     return all;
 }
 

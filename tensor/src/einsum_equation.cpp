@@ -81,7 +81,7 @@ class Sizes {
     explicit Sizes(std::string_view equation) : equation_(equation) {}
 
     void see(char letter, std::int64_t size, std::string_view operand, const Shape& shape) {
-        Seen& seen = table_[static_cast<std::size_t>(letter)];
+        Seen& seen = table_[static_cast<unsigned char>(letter)];
         if (seen.operand.empty()) {
             seen = {size, operand, shape};
         } else if (seen.size != size) {
@@ -92,7 +92,7 @@ class Sizes {
         }
     }
     bool has(char letter) const {
-        return !table_[static_cast<std::size_t>(letter)].operand.empty();
+        return !table_[static_cast<unsigned char>(letter)].operand.empty();
     }
 
   private:

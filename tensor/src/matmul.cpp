@@ -153,16 +153,18 @@ Tensor matrix_product(const Tensor& a, const Tensor& b, const MatmulOptions& opt
     return result;
 }
 
+void check_pair(std::string_view op, const Tensor& a, const Tensor& b) {
+    detail::require_defined(op, a);
+    detail::require_defined(op, b);
+    if (a.dtype() == b.dtype()) return;
+    fail<TypeError>(hint("convert one with astype"), "{}: {} {} and {} {} have different types", op,
+                    a.dtype(), a.shape(), b.dtype(), b.shape());
+}
+
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
-    detail::require_defined("matmul", a);
-    detail::require_defined("matmul", b);
-    if (a.dtype() != b.dtype()) {
-        fail<TypeError>(hint("convert one with astype"),
-                        "matmul: {} {} and {} {} have different types", a.dtype(), a.shape(),
-                        b.dtype(), b.shape());
-    }
+    check_pair("matmul", a, b);
     if (a.rank() >= 2 && b.rank() >= 2) return matrix_product(a, b, options);
     if (a.rank() == 0 || b.rank() == 0) {
         fail<ShapeError>(hint("use mul or scale for numbers"),
@@ -186,7 +188,10 @@ Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
     return result.with_shape(shape);
 }
 
-void detail::check_bmm(const Shape& a, const Shape& b) {
+void detail::check_bmm(const Tensor& left, const Tensor& right) {
+    check_pair("bmm", left, right);
+    const Shape& a = left.shape();
+    const Shape& b = right.shape();
     if (a.rank() != 3 || b.rank() != 3) {
         fail<ShapeError>(hint("matmul takes other ranks, and broadcasts"),
                          "bmm: needs (batch, m, k) and (batch, k, n), got {} and {}", a, b);
@@ -203,22 +208,20 @@ void detail::check_bmm(const Shape& a, const Shape& b) {
     }
 }
 
-void detail::check_outer(const Shape& a, const Shape& b) {
+void detail::check_outer(const Tensor& a, const Tensor& b) {
+    check_pair("outer", a, b);
     if (a.rank() == 1 && b.rank() == 1) return;
-    fail<ShapeError>(hint("reshape to (-1,)"), "outer: needs two vectors, got {} and {}", a, b);
+    fail<ShapeError>(hint("reshape to (-1,)"), "outer: needs two vectors, got {} and {}", a.shape(),
+                     b.shape());
 }
 
 Tensor bmm(const Tensor& a, const Tensor& b) {
-    detail::require_defined("bmm", a);
-    detail::require_defined("bmm", b);
-    detail::check_bmm(a.shape(), b.shape());
+    detail::check_bmm(a, b);
     return matmul(a, b);
 }
 
 Tensor outer(const Tensor& a, const Tensor& b) {
-    detail::require_defined("outer", a);
-    detail::require_defined("outer", b);
-    detail::check_outer(a.shape(), b.shape());
+    detail::check_outer(a, b);
     return matmul(a.with_shape({a.numel(), 1}), b.with_shape({1, b.numel()}));
 }
 

@@ -18,8 +18,10 @@ struct OwnedScope : ScopeNode {
 /// Where every thread is that entered nothing; never destroyed.
 union Outside {
     ScopeNode node{};
+    // Defaulted ones would be deleted. NOLINTBEGIN(modernize-use-equals-default)
     Outside() {}
     ~Outside() {}
+    // NOLINTEND(modernize-use-equals-default)
 };
 Outside outside;
 

@@ -282,8 +282,9 @@ std::vector<WrongCall> wrong_calls() {
          "cross_entropy: target 7 at (1,) is outside 0 to 2, the 3 classes of logits (2, 3) "
          "(logits is 'x', target is 'ids'); targets that do not count have the ignore_index, -100"},
         {"cross_entropy: targets of fractions", [&] { cross_entropy(x, bias); },
-         "cross_entropy: probabilities (3,) do not fit logits (2, 3); class numbers are i64, of "
-         "the shape of the logits without the axis of the classes"},
+         "cross_entropy: probabilities (3,) do not fit logits (2, 3) (logits is 'x', target is "
+         "'bias'); class numbers are i64, of the shape of the logits without the axis of the "
+         "classes"},
         {"cross_entropy: probabilities of another rank, another axis",
          [&] { cross_entropy(x, bias, {.axis = 0}); },
          "cross_entropy: probabilities (3,) do not fit logits (2, 3); class numbers are i64, of "
@@ -313,7 +314,7 @@ std::vector<WrongCall> wrong_calls() {
              scaled_dot_product_attention(hidden, parameter(ones({2, 5, 4}, f64), "k"), hidden);
          },
          "scaled_dot_product_attention: q (5, 2, 3), k (2, 5, 4) and v (5, 2, 3): q and k have the "
-         "widths 3 and 4"},
+         "widths 3 and 4 (q is 'hidden', k is 'k', v is 'hidden')"},
         {"mse_loss: shapes", [&] { mse_loss(x, W_Q); },
          "mse_loss: x (2, 3) and target (4, 3) have different shapes (x is 'x', target is 'W_Q'); "
          "reshape one of them; a loss does not broadcast"},
@@ -391,7 +392,7 @@ std::vector<WrongCall> wrong_calls() {
         {"cumsum: an axis outside", [&] { cumsum(x, 2); },
          "cumsum: axis 2 is outside shape (2, 3) (x is 'x'); axes go from -2 to 1"},
         {"select: outside", [&] { select(x, 0, 2); },
-         "select: index 2 is outside axis 0 of shape (2, 3); indices go from -2 to 1"},
+         "select: index 2 is outside axis 0 of shape (2, 3) (x is 'x'); indices go from -2 to 1"},
         {"index_select: an index outside", [&] { index_select(x, 0, ids); },
          "index_select: index 7 at (1,) is outside 0..1 (axis 0 of shape (2, 3)) (x is 'x', "
          "indices is 'ids')"},
@@ -417,8 +418,8 @@ std::vector<WrongCall> wrong_calls() {
          "stack: tensor 0 is (2, 3), tensor 1 is (4, 3): shapes must be equal (a is 'x', b is "
          "'W_Q')"},
         {"squeeze: a size of more than one", [&] { squeeze(x, 0); },
-         "squeeze: axis 0 of shape (2, 3) has size 2; only axes of size 1 can go; select drops an "
-         "axis at an index"},
+         "squeeze: axis 0 of shape (2, 3) has size 2 (x is 'x'); only axes of size 1 can go; "
+         "select drops an axis at an index"},
         {"unsqueeze: an axis outside", [&] { unsqueeze(x, 4); },
          "unsqueeze: no place 4 for an axis in shape (2, 3) (x is 'x'); a new axis goes to -3 to "
          "2"},
@@ -430,7 +431,8 @@ std::vector<WrongCall> wrong_calls() {
          [&] {
              split(x, {1, 1}, 1);
          },
-         "split: sizes (1, 1) do not make up axis 1 of shape (2, 3); sizes must add up to 3"},
+         "split: sizes (1, 1) do not make up axis 1 of shape (2, 3) (x is 'x'); sizes must add "
+         "up to 3"},
         {"pad: too many widths",
          [&] {
              pad(bias, {{1, 1}, {2, 2}});
@@ -441,10 +443,10 @@ std::vector<WrongCall> wrong_calls() {
          "repeat: 1 counts given for shape (5, 2, 3), which has 3 axes (x is 'hidden'); give one "
          "count an axis"},
         {"bmm: ranks", [&] { bmm(x, W_Q); },
-         "bmm: needs (batch, m, k) and (batch, k, n), got (2, 3) and (4, 3); matmul takes other "
-         "ranks, and broadcasts"},
+         "bmm: needs (batch, m, k) and (batch, k, n), got (2, 3) and (4, 3) (a is 'x', b is "
+         "'W_Q'); matmul takes other ranks, and broadcasts"},
         {"outer: ranks", [&] { outer(x, bias); },
-         "outer: needs two vectors, got (2, 3) and (3,); reshape to (-1,)"},
+         "outer: needs two vectors, got (2, 3) and (3,) (a is 'x', b is 'bias'); reshape to (-1,)"},
         {"einsum: sizes", [&] { einsum("ij,jk->ik", x, W_Q); },
          "einsum: \"ij,jk->ik\": 'j' is 3 in a (2, 3) and 4 in b (4, 3) (a is 'x', b is 'W_Q')"},
         {"einsum: an equation", [&] { einsum("ij,jk", x); },

@@ -256,12 +256,14 @@ Variable dropout(const Variable& x, CounterRng& rng, const DropoutOptions& optio
 
 Variable scaled_dot_product_attention(const Variable& q, const Variable& k, const Variable& v,
                                       const AttentionOpOptions& options) {
-    return detail::attend(q, k, v, options).output;
+    return scaled_dot_product_attention_steps(q, k, v, options).output;
 }
 AttentionSteps scaled_dot_product_attention_steps(const Variable& q, const Variable& k,
                                                   const Variable& v,
                                                   const AttentionOpOptions& options) {
-    return detail::attend(q, k, v, options);
+    return detail::computed(
+        find(rows, "scaled_dot_product_attention"),
+        [&] { return detail::attend(q, k, v, options); }, q, k, v);
 }
 
 }  // namespace glassgrad

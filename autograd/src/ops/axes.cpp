@@ -188,9 +188,8 @@ std::span<const OpRow> detail::axes_rows() { return rows; }
 
 Variable squeeze(const Variable& x, const Axes& axes) {
     const Shape before = x.shape();
-    Tensor value = squeeze(x.value(), axes);
     return record(
-        find(rows, "squeeze"), std::move(value),
+        find(rows, "squeeze"), [&] { return squeeze(x.value(), axes); },
         [&] {
             return axes.all() ? Attributes{} : Attributes{{"axes", Shape(axes.values())}};
         },
@@ -242,12 +241,16 @@ Variable stack(std::initializer_list<Variable> parts, std::int64_t axis) {
 }
 
 std::vector<Variable> split(const Variable& x, std::int64_t size, std::int64_t axis) {
-    return detail::pieces(x, detail::split_sizes(x.shape(), size, axis), axis);
+    const auto sizes = detail::computed(
+        find(rows, "split"), [&] { return detail::split_sizes(x.shape(), size, axis); }, x);
+    return detail::pieces(x, sizes, axis);
 }
 
 std::vector<Variable> split(const Variable& x, std::span<const std::int64_t> sizes,
                             std::int64_t axis) {
-    return detail::pieces(x, detail::split_sizes(x.shape(), sizes, axis), axis);
+    const auto checked = detail::computed(
+        find(rows, "split"), [&] { return detail::split_sizes(x.shape(), sizes, axis); }, x);
+    return detail::pieces(x, checked, axis);
 }
 
 std::vector<Variable> split(const Variable& x, std::initializer_list<std::int64_t> sizes,
@@ -256,7 +259,9 @@ std::vector<Variable> split(const Variable& x, std::initializer_list<std::int64_
 }
 
 std::vector<Variable> chunk(const Variable& x, std::int64_t count, std::int64_t axis) {
-    return detail::pieces(x, detail::chunk_sizes(x.shape(), count, axis), axis);
+    const auto sizes = detail::computed(
+        find(rows, "chunk"), [&] { return detail::chunk_sizes(x.shape(), count, axis); }, x);
+    return detail::pieces(x, sizes, axis);
 }
 
 }  // namespace glassgrad

@@ -151,7 +151,7 @@ Attributes attributes(const CrossEntropyOptions& options) {
 /// What a row's loss is multiplied by on its way into y, times gy.
 template <class V>
 V row_slopes(const V& gy, const Tensor& target, const CrossEntropyOptions& options) {
-    const V g = scale(gy, detail::class_share(target, options));
+    V g = scale(gy, detail::class_share(target, options));
     if (options.reduction != Reduction::none) return g;
     Shape shape = target.shape();
     shape.push_back(1);
@@ -196,7 +196,13 @@ Variable cross_entropy(const Variable& logits, const Variable& target,
         }
     }
     if (target.dtype() != i64) {
-        detail::check_probabilities("cross_entropy", logits.value(), target.value(), options);
+        detail::computed(
+            find(rows, "cross_entropy"),
+            [&] {
+                detail::check_probabilities("cross_entropy", logits.value(), target.value(),
+                                            options);
+            },
+            logits, target);
         return detail::cross_entropy_of_probabilities(logits, target, options);
     }
     return record(

@@ -179,10 +179,16 @@ Variable amax(const Variable& x, const ReduceOptions& options) { return max(x, o
 Variable amin(const Variable& x, const ReduceOptions& options) { return min(x, options); }
 
 Variable argmax(const Variable& x, const ArgOptions& options) {
-    return record_without_derivative(find(rows, "argmax"), argmax(x.value(), options), {&x, 1});
+    const OpRow& row = find(rows, "argmax");
+    Tensor value = detail::computed(
+        row, [&] { return argmax(x.value(), options); }, x);
+    return record_without_derivative(row, std::move(value), {&x, 1});
 }
 Variable argmin(const Variable& x, const ArgOptions& options) {
-    return record_without_derivative(find(rows, "argmin"), argmin(x.value(), options), {&x, 1});
+    const OpRow& row = find(rows, "argmin");
+    Tensor value = detail::computed(
+        row, [&] { return argmin(x.value(), options); }, x);
+    return record_without_derivative(row, std::move(value), {&x, 1});
 }
 
 Variable logsumexp(const Variable& x, const ReduceOptions& options) {

@@ -257,7 +257,8 @@ std::span<const OpRow> detail::index_rows() { return rows; }
 
 Variable select(const Variable& x, std::int64_t axis, std::int64_t index) {
     const Shape shape = x.shape();
-    Tensor value = select(x.value(), axis, index);
+    Tensor value = detail::computed(
+        find(rows, "select"), [&] { return select(x.value(), axis, index); }, x);
     const int at = normalize_axis("select", axis, shape);
     const std::int64_t start = index < 0 ? index + shape[at] : index;
     return record(

@@ -76,7 +76,7 @@ Variable softmax_vjp(const Variable& y, const Variable& gy, std::int64_t axis) {
 Variable log_softmax_vjp(const Variable& y, const Variable& gy, std::int64_t axis) {
     if (!grad_enabled()) return Variable(log_softmax_vjp(y.value(), gy.value(), axis));
     const double infinity = std::numeric_limits<double>::infinity();
-    const Variable gx = gy - exp(y) * sum(gy, along(axis, y));
+    Variable gx = gy - exp(y) * sum(gy, along(axis, y));
     if (y.numel() == 0) return gx;
     const Tensor dead = equal(max(y.value(), along(axis, y)), full({}, -infinity, y.dtype()));
     return any(dead) ? where(dead, zeros({}, y.dtype()), gx) : gx;

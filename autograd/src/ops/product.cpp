@@ -151,12 +151,14 @@ Variable matmul(const Variable& a, const Variable& b, const MatmulOptions& optio
 }
 
 Variable bmm(const Variable& a, const Variable& b) {
-    detail::check_bmm(a.shape(), b.shape());
+    detail::computed(
+        find(rows, "bmm"), [&] { return detail::check_bmm(a.value(), b.value()); }, a, b);
     return matmul(a, b);
 }
 
 Variable outer(const Variable& a, const Variable& b) {
-    detail::check_outer(a.shape(), b.shape());
+    detail::computed(
+        find(rows, "outer"), [&] { return detail::check_outer(a.value(), b.value()); }, a, b);
     return matmul(reshape(a, {a.numel(), 1}), reshape(b, {1, b.numel()}));
 }
 

@@ -49,7 +49,7 @@ V cross_entropy_of_probabilities(const V& logits, const V& target,
                                        equal(plain(q), number(0, dtype)));
     // Before the product, so that no derivative meets 0 times infinity.
     if (any(nothing)) log_p = where(V(nothing), V(number(0, dtype)), log_p);
-    const V losses = -sum(q * log_p, {.axes = {-1}});
+    V losses = -sum(q * log_p, {.axes = {-1}});
     if (options.reduction == Reduction::none) return losses;
     const Shape& rows = plain(losses).shape();
     return sum(losses) *

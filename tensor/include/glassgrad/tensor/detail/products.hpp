@@ -1,13 +1,13 @@
 #pragma once
-// What bmm and outer ask of shapes before they call matmul.
+// What bmm and outer ask of their operands before they call matmul.
 
-#include <glassgrad/tensor/shape.hpp>
+#include <glassgrad/tensor/tensor.hpp>
 
 namespace glassgrad::detail {
 
-/// Throws ShapeError unless both are stacks of matrices, of one size, that can be multiplied.
-void check_bmm(const Shape& a, const Shape& b);
-/// Throws ShapeError unless both are vectors.
-void check_outer(const Shape& a, const Shape& b);
+/// Throws an error unless both are stacks of matrices, of one size and type, that can be multiplied.
+void check_bmm(const Tensor& a, const Tensor& b);
+/// Throws an error unless both are vectors of one type.
+void check_outer(const Tensor& a, const Tensor& b);
 
 }  // namespace glassgrad::detail
