@@ -1,6 +1,7 @@
 // Attention's products, its checks and dropout.
 
 #include <glassgrad/tensor/detail/attend.hpp>
+#include <glassgrad/tensor/detail/finite.hpp>
 #include <glassgrad/tensor/ops.hpp>
 
 #include "dispatch.hpp"
@@ -16,20 +17,6 @@ using detail::hint;
 using detail::with_float;
 
 namespace {
-
-/// No infinity and no NaN: 0 times each is 0. In lanes, so that the compiler uses wide registers.
-template <class T>
-bool all_finite(const T* x, std::int64_t n) {
-    T lanes[16] = {};
-    std::int64_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        for (int k = 0; k < 16; ++k) lanes[k] += x[i + k] * T{0};
-    }
-    for (; i < n; ++i) lanes[0] += x[i] * T{0};
-    T total{0};
-    for (const T lane : lanes) total += lane;
-    return total == 0;
-}
 
 Shape with_batch(const Shape& product, const Tensor& x) {
     Shape shape = product;
@@ -127,7 +114,7 @@ Tensor weighted_sum(const Tensor& weights, const Tensor& values,
     return with_float("weighted_sum", values.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         const T* in = values.data<T>();
-        if (all_finite(in, values.numel())) return matmul(weights, values, product);
+        if (detail::all_finite(values)) return matmul(weights, values, product);
         Tensor bounded = Tensor::empty(values.shape(), values.dtype());
         T* out = bounded.mutable_data<T>();
         for (std::int64_t i = 0; i < values.numel(); ++i) out[i] = std::isfinite(in[i]) ? in[i] : 0;

@@ -148,7 +148,6 @@ Variable extreme(const OpRow& row, const Variable& a, const Variable& b, bool la
 std::span<const OpRow> detail::choose_rows() { return rows; }
 
 Variable where(const Variable& condition, const Variable& a, const Variable& b) {
-    // boolean, so no gradient is ever wanted for it
     return record(
         find(rows, "where"), [&] { return where(condition.value(), a.value(), b.value()); },
         detail::constant(condition),

@@ -1,13 +1,13 @@
 // Largest and smallest elements along axes, where they are, the smooth maximum, and products.
 
 #include <glassgrad/autograd/ops.hpp>
+#include <glassgrad/tensor/detail/trailing.hpp>
 
 #include "reduce_support.hpp"
 
 #include <limits>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace glassgrad {
 
@@ -142,23 +142,6 @@ Variable extreme(const OpRow& row, Tensor value, const Variable& x, const Reduce
             result, x));
 }
 
-/// Axes in the order: kept ones, then reduced ones; or back from there.
-std::vector<std::int64_t> reduced_last(const Shape& shape, const Axes& axes, bool back) {
-    const std::uint32_t mask = normalize_axes("prod", axes, shape);
-    std::vector<std::int64_t> order;
-    for (const std::uint32_t reduced : {0u, 1u}) {
-        for (int i = 0; i < shape.rank(); ++i) {
-            if ((mask >> i & 1u) == reduced) order.push_back(i);
-        }
-    }
-    if (!back) return order;
-    std::vector<std::int64_t> inverse(order.size());
-    for (std::size_t i = 0; i < order.size(); ++i) {
-        inverse[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
-    }
-    return inverse;
-}
-
 }  // namespace
 
 std::span<const OpRow> detail::extreme_rows() { return rows; }
@@ -218,18 +201,16 @@ Variable logsumexp(const Variable& x, const ReduceOptions& options) {
 Variable prod_vjp(const Variable& x, const Variable& gy, const Axes& axes) {
     if (!grad_enabled()) return Variable(prod_vjp(x.value(), gy.value(), axes));
     // Row i of a square holds x with 1 at place i: its product is that of the others.
-    const Variable last = permute(x, reduced_last(x.shape(), axes, false));
+    const detail::Trailing order = detail::trailing("prod", x.shape(), axes);
+    const Variable last = permute(x, detail::list(order.order));
     const std::int64_t count = gy.numel();
     std::int64_t n = 1;
-    for (const std::int64_t axis : reduced_last(x.shape(), axes, false)) {
-        if (normalize_axes("prod", axes, x.shape()) >> axis & 1u)
-            n *= x.shape()[static_cast<int>(axis)];
-    }
+    for (int i = 1; i <= order.count; ++i) n *= last.shape()[last.rank() - i];
     const Variable square =
         where(eye(n).astype(boolean), ones({}, x.dtype()), reshape(last, {count, 1, n}));
     const Variable others = prod(square, {.axes = {-1}});
     const Variable gx = chain_mul(reshape(gy, {count, 1}), others);
-    return permute(reshape(gx, last.shape()), reduced_last(x.shape(), axes, true));
+    return permute(reshape(gx, last.shape()), detail::list(order.inverse));
 }
 
 Variable prod(const Variable& x, const ReduceOptions& options) {

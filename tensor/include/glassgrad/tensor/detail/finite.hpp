@@ -1,5 +1,5 @@
 #pragma once
-// For those who watch every value.
+// For those who look at every value.
 
 #include <glassgrad/tensor/tensor.hpp>
 
