@@ -3,6 +3,7 @@
 
 #include <glassgrad/autograd/anomaly.hpp>
 #include <glassgrad/tensor/detail/finite.hpp>
+#include <glassgrad/tensor/detail/place.hpp>
 #include <glassgrad/tensor/error.hpp>
 
 #include <fmt/format.h>
@@ -85,12 +86,7 @@ void locate(AnomalyReport& report, const Tensor& x) {
     });
     if (found == values.end()) return;
     report.value = *found;
-    auto place = static_cast<std::int64_t>(found - values.begin());
-    report.index = x.shape();
-    for (int axis = x.rank(); axis-- > 0;) {
-        report.index[axis] = place % x.shape()[axis];
-        place /= x.shape()[axis];
-    }
+    report.index = detail::place(found - values.begin(), x.shape());
 }
 
 std::string number(double value) {

@@ -2,6 +2,7 @@
 
 #include <glassgrad/tensor/detail/class_weights.hpp>
 #include <glassgrad/tensor/detail/composed.hpp>
+#include <glassgrad/tensor/detail/place.hpp>
 #include <glassgrad/tensor/detail/trailing.hpp>
 #include <glassgrad/tensor/ops.hpp>
 
@@ -48,16 +49,6 @@ void check_options(std::string_view op, const Tensor& logits, const CrossEntropy
         const double value = wide.values<double>()[static_cast<std::size_t>(c)];
         if (!(value >= 0)) fail<ValueError>("{}: weight {} of class {} is negative", op, value, c);
     }
-}
-
-/// `(0, 2)`, for element `at` of `shape`.
-std::string place(std::int64_t at, const Shape& shape) {
-    Shape index = shape;
-    for (int i = shape.rank() - 1; i >= 0; --i) {
-        index[i] = at % shape[i];
-        at /= shape[i];
-    }
-    return to_string(index);
 }
 
 Shape without_last(const Shape& shape) {
@@ -120,14 +111,6 @@ double surprise(const T* x, std::int64_t c, const LogSumExp& all) {
     return -all.log_softmax(value);
 }
 
-template <class F>
-void for_rows(std::int64_t count, std::int64_t length, const F& f) {
-    detail::for_chunks(count, std::max<std::int64_t>(1, detail::parallel_threshold / length),
-                       [&](std::int64_t begin, std::int64_t end) {
-                           for (std::int64_t r = begin; r < end; ++r) f(r);
-                       });
-}
-
 /// Losses of the rows, reduced. `row_loss(row, target)` is called for rows that count.
 template <class T, class F>
 Tensor reduce_losses(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options,
@@ -136,7 +119,7 @@ Tensor reduce_losses(const Tensor& logits, const Tensor& target, const CrossEntr
     const std::int64_t length = logits.shape().back();
     Tensor losses = zeros(target.shape(), f64);
     auto* out = losses.mutable_data<double>();
-    for_rows(target.numel(), length, [&](std::int64_t r) {
+    detail::for_rows(target.numel(), length, [&](std::int64_t r) {
         if (t[r] != options.ignore_index) out[r] = row_loss(r, t[r]);
     });
     if (options.reduction == Reduction::none) return losses.astype(dtype_of<T>());
@@ -164,7 +147,7 @@ void detail::check_classes(std::string_view op, const Tensor& logits, const Tens
         fail<IndexError>(
             hint("targets that do not count have the ignore_index, {}", options.ignore_index),
             "{}: target {} at {} is outside 0 to {}, the {} classes of logits {}", op, t[i],
-            place(i, target.shape()), classes - 1, classes, logits.shape());
+            detail::place(i, target.shape()), classes - 1, classes, logits.shape());
     }
 }
 
@@ -223,7 +206,7 @@ Tensor detail::class_weights(const Shape& logits, DType dtype, const Tensor& tar
         Tensor result = zeros(logits, dtype);
         T* out = result.mutable_data<T>();
         const auto* t = target.data<std::int64_t>();
-        for_rows(target.numel(), length, [&](std::int64_t r) {
+        detail::for_rows(target.numel(), length, [&](std::int64_t r) {
             if (t[r] == classes.ignore) return;
             T* q = out + r * length;
             for (std::int64_t c = 0; c < length; ++c) {
@@ -307,7 +290,7 @@ Tensor cross_entropy_vjp(const Tensor& logits, const Tensor& target, const Tenso
         const T* g = gy.data<T>();
         const auto* t = target.data<std::int64_t>();
         T* out = result.mutable_data<T>();
-        for_rows(target.numel(), length, [&](std::int64_t r) {
+        detail::for_rows(target.numel(), length, [&](std::int64_t r) {
             if (t[r] == classes.ignore) return;
             const T* row = x + r * length;
             T* gx = out + r * length;

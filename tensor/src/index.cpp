@@ -1,5 +1,6 @@
 // Elements picked and put by index. All indices are checked before anything is written.
 
+#include <glassgrad/tensor/detail/place.hpp>
 #include <glassgrad/tensor/ops.hpp>
 
 #include "along.hpp"
@@ -28,15 +29,6 @@ namespace {
 template <class T>
 using Sum = std::conditional_t<std::is_same_v<T, std::int64_t>, std::uint64_t, double>;
 
-Shape position(std::int64_t offset, const Shape& shape) {
-    Shape result = shape;
-    for (int i = shape.rank() - 1; i >= 0; --i) {
-        result[i] = offset % shape[i];
-        offset /= shape[i];
-    }
-    return result;
-}
-
 void require_i64(std::string_view op, std::string_view name, const Tensor& indices) {
     detail::require_defined(op, indices);
     if (indices.dtype() == i64) return;
@@ -55,7 +47,7 @@ void check_indices(std::string_view op, const Tensor& indices, const Shape& shap
         return static_cast<std::uint64_t>(i) >= limit;  // negative ones are large
     });
     if (wrong == values.end()) return;
-    const std::string place = to_string(position(wrong - values.begin(), indices.shape()));
+    const std::string place = to_string(detail::place(wrong - values.begin(), indices.shape()));
     const std::string_view name = table ? "id" : "index";
     const std::string where =
         table ? fmt::format("{} rows", size) : fmt::format("axis {} of shape {}", axis, shape);

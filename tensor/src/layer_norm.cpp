@@ -55,16 +55,6 @@ void check_part(std::string_view op, std::string_view name, const Tensor& part, 
     }
 }
 
-template <class F>
-void for_rows(const Rows& rows, const F& f) {
-    if (rows.length == 0) return;
-    detail::for_chunks(rows.count,
-                       std::max<std::int64_t>(1, detail::parallel_threshold / rows.length),
-                       [&](std::int64_t begin, std::int64_t end) {
-                           for (std::int64_t r = begin; r < end; ++r) f(r * rows.length);
-                       });
-}
-
 /// What a row is shifted and scaled by.
 struct Measure {
     double mean;
@@ -101,7 +91,8 @@ Tensor forward(std::string_view op, const Tensor& x, const Tensor& weight, const
         const T* w = weight.defined() ? weight.data<T>() : nullptr;
         const T* b = bias.defined() ? bias.data<T>() : nullptr;
         T* out = result.mutable_data<T>();
-        for_rows(rows, [&](std::int64_t at) {
+        detail::for_rows(rows.count, rows.length, [&](std::int64_t row) {
+            const std::int64_t at = row * rows.length;
             const Measure m = measure<Centred>(in + at, rows.length, eps);
             for (std::int64_t i = 0; i < rows.length; ++i) {
                 double y = (static_cast<double>(in[at + i]) - m.mean) * m.scale;
@@ -125,7 +116,8 @@ Tensor backward(std::string_view op, const Tensor& x, const Tensor& gy, int last
         const T* g = gy.data<T>();
         T* out = result.mutable_data<T>();
         const auto size = static_cast<double>(rows.length);
-        for_rows(rows, [&](std::int64_t at) {
+        detail::for_rows(rows.count, rows.length, [&](std::int64_t row) {
+            const std::int64_t at = row * rows.length;
             const Measure m = measure<Centred>(in + at, rows.length, eps);
             const auto h = [&](std::int64_t i) {
                 return (static_cast<double>(in[at + i]) - m.mean) * m.scale;

@@ -17,18 +17,6 @@ using detail::with_float;
 
 namespace {
 
-template <class T, class F>
-void for_rows(std::int64_t count, std::int64_t length, const F& f) {
-    if (count * length < detail::parallel_threshold) {
-        for (std::int64_t r = 0; r < count; ++r) f(r * length);
-        return;
-    }
-    const std::int64_t rows = std::max<std::int64_t>(1, detail::parallel_threshold / length);
-    detail::for_chunks(count, rows, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t r = begin; r < end; ++r) f(r * length);
-    });
-}
-
 /// Calls f(out, in, length) for each row of x along `axis`, which must be the last one.
 template <class F>
 Tensor map_rows(std::string_view op, const Tensor& x, const F& f) {
@@ -39,7 +27,8 @@ Tensor map_rows(std::string_view op, const Tensor& x, const F& f) {
         T* out = result.mutable_data<T>();
         const std::int64_t length = x.shape().back();
         const std::int64_t count = length == 0 ? 0 : x.numel() / length;
-        for_rows<T>(count, length, [&](std::int64_t at) { f(out + at, in + at, length); });
+        detail::for_rows(count, length,
+                         [&](std::int64_t r) { f(out + r * length, in + r * length, length); });
         return result;
     });
 }
@@ -128,7 +117,9 @@ Tensor pull_rows(std::string_view op, const Tensor& y, const Tensor& gy, std::in
         T* out = result.mutable_data<T>();
         const std::int64_t length = y.rank() == 0 ? 1 : y.shape().back();
         const std::int64_t count = length == 0 ? 0 : y.numel() / length;
-        for_rows<T>(count, length, [&](std::int64_t at) { f(out + at, py + at, pg + at, length); });
+        detail::for_rows(count, length, [&](std::int64_t r) {
+            f(out + r * length, py + r * length, pg + r * length, length);
+        });
         return result;
     });
 }

@@ -49,4 +49,18 @@ void for_elements(std::int64_t count, const F& f) {
     }
 }
 
+/// f(r) for `count` rows of `length` elements each, if there are any; few elements run at once.
+template <class F>
+void for_rows(std::int64_t count, std::int64_t length, const F& f) {
+    if (length == 0) return;
+    if (count * length < parallel_threshold) {
+        for (std::int64_t r = 0; r < count; ++r) f(r);
+        return;
+    }
+    for_chunks(count, std::max<std::int64_t>(1, parallel_threshold / length),
+               [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t r = begin; r < end; ++r) f(r);
+               });
+}
+
 }  // namespace glassgrad::detail

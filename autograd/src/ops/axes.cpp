@@ -13,64 +13,59 @@ using detail::spread;
 
 namespace {
 
-template <class F>
-OpSample of(std::string_view label, const Shape& shape, F f, std::string_view torch) {
-    return detail::sample(label, spread(shape, {-2, 2}, 1), f, torch);
-}
-
 Samples squeeze_samples() {
-    return {of(
+    return {detail::moved(
                 "(1, 3, 1, 2), all", {1, 3, 1, 2}, [](const Variable& x) { return squeeze(x); },
                 "a.squeeze()"),
-            of(
+            detail::moved(
                 "(1, 3, 1, 2), axis -2", {1, 3, 1, 2},
                 [](const Variable& x) { return squeeze(x, -2); }, "a.squeeze(-2)"),
-            of(
+            detail::moved(
                 "(1, 3, 1), axes 0 and 2", {1, 3, 1},
                 [](const Variable& x) {
                     return squeeze(x, {0, 2});
                 },
                 "a.squeeze(2).squeeze(0)"),
-            of(
+            detail::moved(
                 "()", {}, [](const Variable& x) { return squeeze(x); }, "a.squeeze()"),
-            of(
+            detail::moved(
                 "(0, 1)", {0, 1}, [](const Variable& x) { return squeeze(x); }, "a.squeeze()")};
 }
 
 Samples unsqueeze_samples() {
-    return {of(
+    return {detail::moved(
                 "() at 0", {}, [](const Variable& x) { return unsqueeze(x, 0); }, "a.unsqueeze(0)"),
-            of(
+            detail::moved(
                 "(2, 3) at 1", {2, 3}, [](const Variable& x) { return unsqueeze(x, 1); },
                 "a.unsqueeze(1)"),
-            of(
+            detail::moved(
                 "(2, 3) at -1", {2, 3}, [](const Variable& x) { return unsqueeze(x, -1); },
                 "a.unsqueeze(-1)"),
-            of(
+            detail::moved(
                 "(0, 3) at 0", {0, 3}, [](const Variable& x) { return unsqueeze(x, 0); },
                 "a.unsqueeze(0)")};
 }
 
 Samples expand_samples() {
-    return {of(
+    return {detail::moved(
                 "(2, 1) to (4, -1, 3)", {2, 1},
                 [](const Variable& x) {
                     return expand(x, {4, -1, 3});
                 },
                 "a.expand(4, -1, 3)"),
-            of(
+            detail::moved(
                 "(2, 3) to (-1, -1)", {2, 3},
                 [](const Variable& x) {
                     return expand(x, {-1, -1});
                 },
                 "a.expand(-1, -1)"),
-            of(
+            detail::moved(
                 "() to (2, 3)", {},
                 [](const Variable& x) {
                     return expand(x, {2, 3});
                 },
                 "a.expand(2, 3)"),
-            of(
+            detail::moved(
                 "(1, 3) to (0, -1)", {1, 3},
                 [](const Variable& x) {
                     return expand(x, {0, -1});
@@ -107,40 +102,40 @@ Samples stack_samples() {
 }
 
 Samples split_samples() {
-    return {of(
+    return {detail::moved(
                 "(5, 2) by 2, first", {5, 2}, [](const Variable& x) { return split(x, 2)[0]; },
                 "a.split(2)[0]"),
-            of(
+            detail::moved(
                 "(5, 2) by 2, last", {5, 2}, [](const Variable& x) { return split(x, 2)[2]; },
                 "a.split(2)[2]"),
-            of(
+            detail::moved(
                 "(2, 5) into 1, 4, 0 along 1, middle", {2, 5},
                 [](const Variable& x) {
                     return split(x, {1, 4, 0}, 1)[1];
                 },
                 "a.split([1, 4, 0], 1)[1]"),
-            of(
+            detail::moved(
                 "(2, 5) into 1, 4, 0 along -1, last", {2, 5},
                 [](const Variable& x) {
                     return split(x, {1, 4, 0}, -1)[2];
                 },
                 "a.split([1, 4, 0], -1)[2]"),
-            of(
+            detail::moved(
                 "(0, 2) by 3", {0, 2}, [](const Variable& x) { return split(x, 3)[0]; },
                 "a.split(3)[0]")};
 }
 
 Samples chunk_samples() {
-    return {of(
+    return {detail::moved(
                 "(5, 2) in 3, last", {5, 2}, [](const Variable& x) { return chunk(x, 3)[2]; },
                 "a.chunk(3)[2]"),
-            of(
+            detail::moved(
                 "(2, 6) in 4 along 1: only 3, last", {2, 6},
                 [](const Variable& x) { return chunk(x, 4, 1).back(); }, "a.chunk(4, 1)[2]"),
-            of(
+            detail::moved(
                 "(2, 3) in 1", {2, 3}, [](const Variable& x) { return chunk(x, 1, -1)[0]; },
                 "a.chunk(1, -1)[0]"),
-            of(
+            detail::moved(
                 "(0, 2) in 2, last", {0, 2}, [](const Variable& x) { return chunk(x, 2)[1]; },
                 "a.chunk(2)[1]")};
 }

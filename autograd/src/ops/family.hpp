@@ -79,6 +79,11 @@ OpSample sample(std::string_view label, const Tensor& x, F f, std::string_view t
             [f](std::span<const Variable> in) { return f(in[0]); },
             std::string(torch)};
 }
+/// A sample of a function that moves elements: any values will do.
+template <class F>
+OpSample moved(std::string_view label, const Shape& shape, F f, std::string_view torch) {
+    return sample(label, spread(shape, {-2, 2}, 1), f, torch);
+}
 /// A sample with two inputs.
 template <class F>
 OpSample sample(std::string_view label, const Tensor& a, const Tensor& b, F f,

@@ -12,27 +12,22 @@ using detail::spread;
 
 namespace {
 
-template <class F>
-OpSample of(std::string_view label, const Shape& shape, F f, std::string_view torch) {
-    return detail::sample(label, spread(shape, {-2, 2}, 1), f, torch);
-}
-
 Samples pad_samples() {
-    return {of(
+    return {detail::moved(
                 "(2, 3) by (1, 2) and (0, 1)", {2, 3},
                 [](const Variable& x) {
                     return pad(x, {{1, 2}, {0, 1}});
                 },
                 "F.pad(a, (0, 1, 1, 2))"),
-            of(
+            detail::moved(
                 "(2, 1, 3) with 1.5", {2, 1, 3},
                 [](const Variable& x) {
                     return pad(x, {{0, 0}, {2, 0}, {1, 1}}, {.value = 1.5});
                 },
                 "F.pad(a, (1, 1, 2, 0), value=1.5)"),
-            of(
+            detail::moved(
                 "()", {}, [](const Variable& x) { return pad(x, {}); }, "a * 1"),
-            of(
+            detail::moved(
                 "(0, 2) by (2, 1) and (1, 0)", {0, 2},
                 [](const Variable& x) {
                     return pad(x, {{2, 1}, {1, 0}});
@@ -42,45 +37,45 @@ Samples pad_samples() {
 
 Samples flip_samples() {
     return {
-        of(
+        detail::moved(
             "(2, 3, 4), all", {2, 3, 4}, [](const Variable& x) { return flip(x); },
             "a.flip(0, 1, 2)"),
-        of(
+        detail::moved(
             "(2, 3, 4), axes 0 and -1", {2, 3, 4},
             [](const Variable& x) {
                 return flip(x, {0, -1});
             },
             "a.flip(0, -1)"),
-        of(
+        detail::moved(
             "(2, 3), axis 1", {2, 3}, [](const Variable& x) { return flip(x, 1); }, "a.flip(1)"),
-        of(
+        detail::moved(
             "()", {}, [](const Variable& x) { return flip(x); }, "a * 1"),
-        of(
+        detail::moved(
             "(0, 3)", {0, 3}, [](const Variable& x) { return flip(x); }, "a.flip(0, 1)")};
 }
 
 Samples roll_samples() {
-    return {of(
+    return {detail::moved(
                 "(2, 5) by 2 along 1", {2, 5}, [](const Variable& x) { return roll(x, 2, 1); },
                 "a.roll(2, 1)"),
-            of(
+            detail::moved(
                 "(2, 5) by -7 along -1", {2, 5}, [](const Variable& x) { return roll(x, -7, -1); },
                 "a.roll(-7, -1)"),
-            of(
+            detail::moved(
                 "(3, 2, 4) by 1 and -1 along 0 and 2", {3, 2, 4},
                 [](const Variable& x) {
                     return roll(x, {1, -1}, {0, 2});
                 },
                 "a.roll((1, -1), (0, 2))"),
-            of(
+            detail::moved(
                 "(5,) by 1 and 2 along the same axis", {5},
                 [](const Variable& x) {
                     return roll(x, {1, 2}, {0, 0});
                 },
                 "a.roll((1, 2), (0, 0))"),
-            of(
+            detail::moved(
                 "()", {}, [](const Variable& x) { return roll(x, {}, {}); }, "a * 1"),
-            of(
+            detail::moved(
                 "(0, 3) by 1 along 0", {0, 3}, [](const Variable& x) { return roll(x, 1, 0); },
                 "a.roll(1, 0)")};
 }
@@ -92,7 +87,7 @@ Samples triangle_samples(Variable (*f)(const Variable&, std::int64_t), std::stri
         for (const std::int64_t diagonal :
              {std::int64_t{0}, std::int64_t{1}, std::int64_t{-1}, everything}) {
             const std::string call = std::string(name) + "(a, " + std::to_string(diagonal) + ")";
-            samples.push_back(of(
+            samples.push_back(detail::moved(
                 to_string(shape) + ", diagonal " + std::to_string(diagonal), shape,
                 [=](const Variable& x) { return f(x, diagonal); }, call));
         }
@@ -101,29 +96,29 @@ Samples triangle_samples(Variable (*f)(const Variable&, std::int64_t), std::stri
 }
 
 Samples repeat_samples() {
-    return {of(
+    return {detail::moved(
                 "(2, 3) by (2, 1)", {2, 3},
                 [](const Variable& x) {
                     return repeat(x, {2, 1});
                 },
                 "a.repeat(2, 1)"),
-            of(
+            detail::moved(
                 "(2, 3) by (2, 3, 2)", {2, 3},
                 [](const Variable& x) {
                     return repeat(x, {2, 3, 2});
                 },
                 "a.repeat(2, 3, 2)"),
-            of(
+            detail::moved(
                 "() by ()", {}, [](const Variable& x) { return repeat(x, {}); }, "a * 1"),
-            of(
+            detail::moved(
                 "() by (3)", {}, [](const Variable& x) { return repeat(x, {3}); }, "a.repeat(3)"),
-            of(
+            detail::moved(
                 "(2, 3) by (0, 2)", {2, 3},
                 [](const Variable& x) {
                     return repeat(x, {0, 2});
                 },
                 "a.repeat(0, 2)"),
-            of(
+            detail::moved(
                 "(0, 3) by (2, 2)", {0, 3},
                 [](const Variable& x) {
                     return repeat(x, {2, 2});

@@ -14,11 +14,6 @@ using detail::spread;
 
 namespace {
 
-template <class F>
-OpSample moved(std::string_view label, const Shape& shape, F f, std::string_view torch) {
-    return detail::sample(label, spread(shape, {-2, 2}, 1), f, torch);
-}
-
 constexpr OpRow rows[] = {
     {.name = "reshape",
      .forward = "y = x in another shape, row by row",
@@ -27,22 +22,22 @@ constexpr OpRow rows[] = {
      .samples =
          [] {
              return Samples{
-                 moved(
+                 detail::moved(
                      "(2, 3) to (3, 2)", {2, 3},
                      [](const Variable& x) {
                          return reshape(x, {3, 2});
                      },
                      "a.reshape(3, 2)"),
-                 moved(
+                 detail::moved(
                      "(2, 3) to (-1,)", {2, 3}, [](const Variable& x) { return reshape(x, {-1}); },
                      "a.reshape(-1)"),
-                 moved(
+                 detail::moved(
                      "() to (1, 1)", {},
                      [](const Variable& x) {
                          return reshape(x, {1, 1});
                      },
                      "a.reshape(1, 1)"),
-                 moved(
+                 detail::moved(
                      "(0, 3) to (3, 0)", {0, 3},
                      [](const Variable& x) {
                          return reshape(x, {3, 0});
@@ -55,13 +50,13 @@ constexpr OpRow rows[] = {
      .torch = "torch.permute",
      .samples =
          [] {
-             return Samples{moved(
+             return Samples{detail::moved(
                                 "(2, 3, 4) by (2, 0, 1)", {2, 3, 4},
                                 [](const Variable& x) {
                                     return permute(x, {2, 0, 1});
                                 },
                                 "a.permute(2, 0, 1)"),
-                            moved(
+                            detail::moved(
                                 "(2, 0, 4) by (1, 2, 0)", {2, 0, 4},
                                 [](const Variable& x) {
                                     return permute(x, {1, 2, 0});
@@ -75,9 +70,9 @@ constexpr OpRow rows[] = {
      .samples =
          [] {
              return Samples{
-                 moved(
+                 detail::moved(
                      "(2, 3)", {2, 3}, [](const Variable& x) { return transpose(x); }, "a.mT"),
-                 moved(
+                 detail::moved(
                      "(2, 3, 4), axes 0 and 2", {2, 3, 4},
                      [](const Variable& x) { return transpose(x, 0, 2); }, "a.transpose(0, 2)")};
          }},
@@ -88,24 +83,24 @@ constexpr OpRow rows[] = {
      .samples =
          [] {
              return Samples{
-                 moved(
+                 detail::moved(
                      "rows 1: of (3, 4)", {3, 4},
                      [](const Variable& x) { return slice(x, 0, {.start = 1}); }, "a[1:]"),
-                 moved(
+                 detail::moved(
                      "columns ::-2 of (3, 5)", {3, 5},
                      [](const Variable& x) { return slice(x, -1, {.step = -2}); },
                      "a[:, [4, 2, 0]]"),
-                 moved(
+                 detail::moved(
                      "middle 1:-1 of (2, 4, 3)", {2, 4, 3},
                      [](const Variable& x) { return slice(x, 1, {.start = 1, .stop = -1}); },
                      "a[:, 1:-1]"),
-                 moved(
+                 detail::moved(
                      "all rows of (3, 4), back to front", {3, 4},
                      [](const Variable& x) { return slice(x, 0, {.step = -1}); }, "a.flip(0)"),
-                 moved(
+                 detail::moved(
                      "all of (3, 4)", {3, 4}, [](const Variable& x) { return slice(x, 0, {}); },
                      "a[:]"),
-                 moved(
+                 detail::moved(
                      "nothing of (3, 4)", {3, 4},
                      [](const Variable& x) { return slice(x, 0, {.start = 2, .stop = 2}); },
                      "a[2:2]")};
@@ -116,7 +111,7 @@ constexpr OpRow rows[] = {
      .torch = "torch.slice_scatter",
      .samples =
          [] {
-             return Samples{moved(
+             return Samples{detail::moved(
                  "into columns ::2 of (3, 5)", {3, 3},
                  [](const Variable& x) {
                      return slice_scatter(x, {3, 5}, 1, {.step = 2});
@@ -150,13 +145,13 @@ constexpr OpRow rows[] = {
      .torch = "torch.broadcast_to",
      .samples =
          [] {
-             return Samples{moved(
+             return Samples{detail::moved(
                                 "(2, 1) to (4, 2, 3)", {2, 1},
                                 [](const Variable& x) {
                                     return broadcast_to(x, {4, 2, 3});
                                 },
                                 "a.expand(4, 2, 3)"),
-                            moved(
+                            detail::moved(
                                 "() to (2, 3)", {},
                                 [](const Variable& x) {
                                     return broadcast_to(x, {2, 3});
