@@ -1,11 +1,10 @@
 // A trace from JSON: a document or lines, the version, the positions of refusals.
 
 #include "check.hpp"
-#include "json_cursor.hpp"
 #include "read_records.hpp"
-#include "text.hpp"
 
 #include <glassgrad/tensor/detail/file.hpp>
+#include <glassgrad/tensor/detail/json_cursor.hpp>
 #include <glassgrad/tensor/error.hpp>
 #include <glassgrad/trace/json.hpp>
 
@@ -43,15 +42,11 @@ class Reader {
     explicit Reader(std::string_view text) noexcept : text_(text) {}
 
     TraceDocument read() {
-        if (text_.empty()) fail(0, "the file is empty");
-        if (text_.starts_with("\xEF\xBB\xBF")) fail(0, "a byte order mark before the JSON");
+        check_json_start(text_);
         const bool lines = is_lines();
         // A line that was cut may end inside a character.
         const std::size_t whole = lines ? text_.find_last_of('\n') + 1 : text_.size();
-        if (const std::size_t bad = find_invalid_utf8(text_.substr(0, whole));
-            bad != std::string_view::npos) {
-            fail(bad, "byte 0x" + to_hex(text_.substr(bad, 1)) + " is not UTF-8");
-        }
+        check_utf8(text_.substr(0, whole));
         if (lines) {
             read_lines();
         } else {
@@ -267,23 +262,11 @@ class Reader {
     std::string end_tensors_;
 };
 
-/// `line 3, column 14`, counted in characters from 1.
-std::string position(std::string_view text, std::size_t offset) {
-    const std::string_view before = text.substr(0, offset);
-    const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-    const std::string_view row = before.substr(before.find_last_of('\n') + 1);
-    const auto column = std::count_if(row.begin(), row.end(), [](char c) {
-        return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-    });
-    return "line " + std::to_string(line) + ", column " + std::to_string(column + 1);
-}
-
 TraceDocument parse(std::string_view text, const std::string& source) {
     try {
         return Reader(text).read();
     } catch (const JsonFailure& failure) {
-        throw FileError(source + position(text, failure.offset) + ": " +
-                        (failure.path.empty() ? "" : failure.path + ": ") + failure.problem);
+        throw FileError(source + describe(failure, text));
     }
 }
 

@@ -2,8 +2,7 @@
 // Each kind of record from JSON. Members come in any order; unknown ones are skipped. Throws
 // JsonFailure.
 
-#include "json_cursor.hpp"
-
+#include <glassgrad/tensor/detail/json_cursor.hpp>
 #include <glassgrad/trace/document.hpp>
 
 #include <string>

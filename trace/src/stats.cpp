@@ -1,7 +1,6 @@
 // Figures about the elements of a tensor: counts and moments, and a digest of all bytes.
 
-#include "text.hpp"
-
+#include <glassgrad/tensor/detail/text.hpp>
 #include <glassgrad/tensor/error.hpp>
 #include <glassgrad/tensor/tensor.hpp>
 #include <glassgrad/trace/document.hpp>

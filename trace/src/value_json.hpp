@@ -1,9 +1,8 @@
 #pragma once
 // The elements of a tensor as JSON.
 
-#include "json_cursor.hpp"
-#include "json_writer.hpp"
-
+#include <glassgrad/tensor/detail/json_cursor.hpp>
+#include <glassgrad/tensor/detail/json_writer.hpp>
 #include <glassgrad/trace/document.hpp>
 
 namespace glassgrad::detail {

@@ -1,10 +1,10 @@
 // The records as JSON, in the order that docs/trace-format.md lists their members.
 
 #include "check.hpp"
-#include "json_writer.hpp"
 #include "value_json.hpp"
 #include "vocabulary.hpp"
 
+#include <glassgrad/tensor/detail/json_writer.hpp>
 #include <glassgrad/trace/json.hpp>
 
 #include <cmath>

@@ -2,6 +2,10 @@
 // A strict RFC 8259 reader that walks over a text and builds no tree: callers say what they expect
 // and where they are is known at any time, so every refusal has a line, a column and a path.
 // Duplicate members and nesting beyond 64 are refused everywhere, also in what is skipped.
+//
+//     read_json(text, "load_config: " + path + ": ", [&](JsonCursor& in) {
+//         in.object([&](std::string_view name) { ... });
+//     });
 
 #include <cstddef>
 #include <cstdint>
@@ -64,6 +68,11 @@ class JsonCursor {
     std::string string();
     /// The number as it is written.
     std::string_view number();
+    /// The number as its value; `2.0` and `2e0` are no integers, and none is rounded or wraps.
+    std::int64_t integer();
+    std::uint64_t unsigned_integer();
+    /// The nearest double; refused where it would be infinite, or zero without being written so.
+    double real();
     bool boolean();
     void null();
     void skip();
@@ -97,6 +106,8 @@ class JsonCursor {
     void literal(std::string_view word);
     void escape(std::string& out);
     unsigned hex4();
+    template <class T>
+    T whole(std::string_view range);
     [[noreturn]] void stray();
     [[noreturn]] void fail_kind(std::string_view wanted, Kind kind) const;
 
@@ -109,5 +120,16 @@ class JsonCursor {
 
 /// "an object", "a number": for messages.
 std::string_view describe(JsonCursor::Kind kind) noexcept;
+
+/// Throws JsonFailure for an empty text and for a byte order mark.
+void check_json_start(std::string_view text);
+/// Throws JsonFailure at the first byte that is not UTF-8.
+void check_utf8(std::string_view text);
+/// `line 3, column 14: path: problem`, columns counted in characters from 1.
+std::string describe(const JsonFailure& failure, std::string_view text);
+
+/// Hands a cursor over all of `text` to `read`, which must read one value; nothing may follow it.
+/// What is refused is thrown as a FileError: `where`, then the position, the path and the problem.
+void read_json(std::string_view text, std::string_view where, FunctionRef<void(JsonCursor&)> read);
 
 }  // namespace glassgrad::detail

@@ -1,7 +1,7 @@
 #pragma once
 // Builds a JSON text piece by piece; commas and nesting are its business, layout the caller's.
 
-#include "text.hpp"
+#include <glassgrad/tensor/detail/text.hpp>
 
 #include <glassgrad/tensor/error.hpp>
 

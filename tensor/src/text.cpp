@@ -1,4 +1,4 @@
-#include "text.hpp"
+#include <glassgrad/tensor/detail/text.hpp>
 
 #include <array>
 #include <cstring>

@@ -1,6 +1,7 @@
-#include "json_cursor.hpp"
+#include <glassgrad/tensor/detail/json_cursor.hpp>
 
-#include "text.hpp"
+#include <glassgrad/tensor/detail/text.hpp>
+#include <glassgrad/tensor/error.hpp>
 
 #include <fmt/format.h>
 
@@ -307,6 +308,36 @@ std::string_view JsonCursor::number() {
     return text_.substr(start_, offset_ - start_);
 }
 
+template <class T>
+T JsonCursor::whole(std::string_view range) {
+    const std::string_view text = number();
+    T x = 0;
+    switch (parse_number(text, x)) {
+        case NumberFault::none: return x;
+        case NumberFault::not_a_number:
+            // from_chars knows no sign for an unsigned type.
+            if (text.find_first_of(".eE") == std::string_view::npos) {
+                fail(fmt::format("{} is negative", text));
+            }
+            fail(fmt::format("{} is no integer", text));
+        default: fail(fmt::format("{} does not fit {}", text, range));
+    }
+}
+
+std::int64_t JsonCursor::integer() { return whole<std::int64_t>("an i64"); }
+std::uint64_t JsonCursor::unsigned_integer() { return whole<std::uint64_t>("64 bits"); }
+
+double JsonCursor::real() {
+    const std::string_view text = number();
+    double x = 0;
+    switch (parse_number(text, x)) {
+        case NumberFault::none: return x;
+        case NumberFault::too_small:
+            fail(fmt::format("{} is too small for f64: it would become zero", text));
+        default: fail(fmt::format("{} is out of range for f64", text));
+    }
+}
+
 void JsonCursor::literal(std::string_view word) {
     const std::string_view rest = text_.substr(offset_);
     if (!rest.starts_with(word)) {
@@ -356,6 +387,42 @@ void JsonCursor::reread(std::size_t offset, std::string_view name, FunctionRef<v
     read();
     path_.pop_back();
     offset_ = back;
+}
+
+void check_json_start(std::string_view text) {
+    if (text.empty()) throw JsonFailure{0, {}, "the file is empty"};
+    if (text.starts_with("\xEF\xBB\xBF")) {
+        throw JsonFailure{0, {}, "a byte order mark before the JSON"};
+    }
+}
+
+void check_utf8(std::string_view text) {
+    const std::size_t bad = find_invalid_utf8(text);
+    if (bad == std::string_view::npos) return;
+    throw JsonFailure{bad, {}, fmt::format("byte 0x{} is not UTF-8", to_hex(text.substr(bad, 1)))};
+}
+
+std::string describe(const JsonFailure& failure, std::string_view text) {
+    const std::string_view before = text.substr(0, failure.offset);
+    const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+    const std::string_view row = before.substr(before.find_last_of('\n') + 1);
+    const auto column = std::count_if(row.begin(), row.end(), [](char c) {
+        return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+    });
+    return fmt::format("line {}, column {}: {}{}{}", line, column + 1, failure.path,
+                       failure.path.empty() ? "" : ": ", failure.problem);
+}
+
+void read_json(std::string_view text, std::string_view where, FunctionRef<void(JsonCursor&)> read) {
+    try {
+        check_json_start(text);
+        check_utf8(text);
+        JsonCursor in(text);
+        read(in);
+        in.finish();
+    } catch (const JsonFailure& failure) {
+        throw FileError(std::string(where) + describe(failure, text));
+    }
 }
 
 }  // namespace glassgrad::detail

@@ -1,4 +1,4 @@
-#include "json_writer.hpp"
+#include <glassgrad/tensor/detail/json_writer.hpp>
 
 namespace glassgrad::detail {
 
