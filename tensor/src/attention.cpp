@@ -140,10 +140,65 @@ Tensor dropout(const Tensor& x, CounterRng& rng, const DropoutOptions& options) 
     return kept.defined() ? detail::drop(x, kept, options.p) : x;
 }
 
+namespace {
+
+constexpr std::string_view sdpa = "scaled_dot_product_attention";
+
+/// `scores`: the shape that a mask or bias has to broadcast to.
+void check_added(std::string_view what, const Tensor& x, const Shape& scores) {
+    if (broadcast_shapes(sdpa, x.shape(), scores) == scores) return;
+    fail<ShapeError>("{}: {} {} does not broadcast to the scores {}", sdpa, what, x.shape(),
+                     scores);
+}
+
+void check_options(const SdpaOptions& options, const Tensor& q, const Shape& scores) {
+    const Tensor& mask = options.mask;
+    const Tensor& bias = options.bias;
+    const Tensor& alibi = options.alibi;
+    if (!(options.dropout_p >= 0 && options.dropout_p <= 1)) {
+        fail<ValueError>("{}: dropout_p {} is outside 0 to 1", sdpa, options.dropout_p);
+    }
+    if (options.dropout_p > 0 && !options.rng) {
+        fail<ValueError>(hint("pass .rng = &rng"), "{}: dropout needs a generator", sdpa);
+    }
+    if (options.window < 0) {
+        fail<ValueError>(hint("pass 0 for none"), "{}: the window {} is negative", sdpa,
+                         options.window);
+    }
+    if (mask.defined()) {
+        if (mask.dtype() != boolean && mask.dtype() != q.dtype()) {
+            fail<TypeError>(
+                hint("a mask is boolean (true: may look) or of the type of q, to be added"),
+                "{}: the mask is {}, q is {}", sdpa, mask.dtype(), q.dtype());
+        }
+        check_added("mask", mask, scores);
+    }
+    if (bias.defined()) {
+        if (bias.dtype() != q.dtype()) {
+            fail<TypeError>(detail::Hint{bias.dtype() == boolean ? "pass it as .mask"
+                                                                 : "convert it with astype"},
+                            "{}: the bias is {}, q is {}", sdpa, bias.dtype(), q.dtype());
+        }
+        check_added("bias", bias, scores);
+    }
+    if (!alibi.defined()) return;
+    if (alibi.dtype() != q.dtype()) {
+        fail<TypeError>(hint("convert them with astype"), "{}: the slopes of alibi are {}, q is {}",
+                        sdpa, alibi.dtype(), q.dtype());
+    }
+    const std::int64_t heads = scores.rank() > 2 ? scores[scores.rank() - 3] : 1;
+    if (alibi.rank() != 1 || alibi.shape()[0] != heads) {
+        fail<ShapeError>(hint("one slope a head of q"),
+                         "{}: the slopes of alibi {} are not for the {} heads of the scores {}",
+                         sdpa, alibi.shape(), heads, scores);
+    }
+}
+
+}  // namespace
+
 detail::HeadGroups detail::check_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                                           const Tensor& mask, double dropout_p,
-                                           const CounterRng* rng) {
-    constexpr std::string_view op = "scaled_dot_product_attention";
+                                           const SdpaOptions& options) {
+    constexpr std::string_view op = sdpa;
     check_pair(op, q, k);
     check_pair(op, q, v);
     const auto shapes = [&] {
@@ -157,12 +212,6 @@ detail::HeadGroups detail::check_attention(const Tensor& q, const Tensor& k, con
     if (keys != v.shape()[v.rank() - 2]) {
         fail<ShapeError>("{}: {}: {} keys but {} values", op, shapes(), keys,
                          v.shape()[v.rank() - 2]);
-    }
-    if (!(dropout_p >= 0 && dropout_p <= 1)) {
-        fail<ValueError>("{}: dropout_p {} is outside 0 to 1", op, dropout_p);
-    }
-    if (dropout_p > 0 && !rng) {
-        fail<ValueError>(hint("pass .rng = &rng"), "{}: dropout needs a generator", op);
     }
     HeadGroups groups;
     Shape scores = q.shape();
@@ -182,15 +231,7 @@ detail::HeadGroups detail::check_attention(const Tensor& q, const Tensor& k, con
             groups = {true, own / shared};
         }
     }
-    if (!mask.defined()) return groups;
-    if (mask.dtype() != boolean && mask.dtype() != q.dtype()) {
-        fail<TypeError>(hint("a mask is boolean (true: may look) or of the type of q, to be added"),
-                        "{}: the mask is {}, q is {}", op, mask.dtype(), q.dtype());
-    }
-    if (broadcast_shapes(op, mask.shape(), scores) != scores) {
-        fail<ShapeError>("{}: mask {} does not broadcast to the scores {}", op, mask.shape(),
-                         scores);
-    }
+    check_options(options, q, scores);
     return groups;
 }
 
@@ -203,15 +244,38 @@ Tensor detail::causal_mask(std::int64_t queries, std::int64_t keys) {
     return mask;
 }
 
-Tensor detail::allowed_keys(const Tensor& mask, bool causal, const Shape& scores) {
+Tensor detail::window_mask(std::int64_t queries, std::int64_t keys, std::int64_t window) {
+    Tensor mask = Tensor::empty({queries, keys}, boolean);
+    bool* out = mask.mutable_data<bool>();
+    for (std::int64_t i = 0; i < queries; ++i) {
+        for (std::int64_t j = 0; j < keys; ++j) *out++ = std::abs(i + keys - queries - j) < window;
+    }
+    return mask;
+}
+
+Tensor detail::allowed_keys(const SdpaOptions& options, const Shape& scores) {
+    const std::int64_t queries = scores[scores.rank() - 2];
+    const std::int64_t keys = scores.back();
     Tensor allowed;
-    if (causal) allowed = causal_mask(scores[scores.rank() - 2], scores.back());
-    if (!mask.defined()) return allowed;
-    const Tensor seen =
-        mask.dtype() == boolean
-            ? mask
-            : not_equal(mask, number(-std::numeric_limits<double>::infinity(), mask.dtype()));
-    return causal ? logical_and(allowed, seen) : seen;
+    const auto restrict_to = [&](const Tensor& seen) {
+        allowed = allowed.defined() ? logical_and(allowed, seen) : seen;
+    };
+    if (options.causal) restrict_to(causal_mask(queries, keys));
+    if (options.window > 0) restrict_to(window_mask(queries, keys, options.window));
+    for (const Tensor& x : {options.mask, options.bias}) {
+        if (!x.defined()) continue;
+        restrict_to(
+            x.dtype() == boolean
+                ? x
+                : not_equal(x, number(-std::numeric_limits<double>::infinity(), x.dtype())));
+    }
+    return allowed;
+}
+
+Tensor detail::alibi_bias(const Tensor& slopes, std::int64_t queries, std::int64_t keys) {
+    const Tensor rows = add(arange(queries), full({}, static_cast<double>(keys - queries), i64));
+    const Tensor distance = abs(sub(rows.with_shape({queries, 1}), arange(keys)));
+    return mul(neg(slopes).with_shape({slopes.numel(), 1, 1}), distance.astype(slopes.dtype()));
 }
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,

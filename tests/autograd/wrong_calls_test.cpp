@@ -315,6 +315,29 @@ std::vector<WrongCall> wrong_calls() {
          },
          "scaled_dot_product_attention: q (5, 2, 3), k (2, 5, 4) and v (5, 2, 3): q and k have the "
          "widths 3 and 4 (q is 'hidden', k is 'k', v is 'hidden')"},
+        {"attention: a negative window",
+         [&] { scaled_dot_product_attention(hidden, hidden, hidden, {.window = -1}); },
+         "scaled_dot_product_attention: the window -1 is negative (q is 'hidden', k is 'hidden', v "
+         "is 'hidden'); pass 0 for none"},
+        {"attention: a boolean bias",
+         [&] {
+             const Tensor allowed = ones({2, 2}, boolean);
+             scaled_dot_product_attention(hidden, hidden, hidden, {.bias = allowed});
+         },
+         "scaled_dot_product_attention: the bias is boolean, q is f64 (q is 'hidden', k is "
+         "'hidden', v is 'hidden'); pass it as .mask"},
+        {"attention: a bias for other scores",
+         [&] {
+             const Tensor wide = ones({2, 3}, f64);
+             scaled_dot_product_attention(hidden, hidden, hidden, {.bias = wide});
+         },
+         "scaled_dot_product_attention: cannot broadcast (2, 3) with (5, 2, 2): sizes 3 and 2 "
+         "differ at axis -1 (q is 'hidden', k is 'hidden', v is 'hidden'); sizes must agree or be "
+         "1, counted from the right"},
+        {"attention: slopes for other heads",
+         [&] { scaled_dot_product_attention(hidden, hidden, hidden, {.alibi = ones({2}, f64)}); },
+         "scaled_dot_product_attention: the slopes of alibi (2,) are not for the 5 heads of the "
+         "scores (5, 2, 2) (q is 'hidden', k is 'hidden', v is 'hidden'); one slope a head of q"},
         {"mse_loss: shapes", [&] { mse_loss(x, W_Q); },
          "mse_loss: x (2, 3) and target (4, 3) have different shapes (x is 'x', target is 'W_Q'); "
          "reshape one of them; a loss does not broadcast"},

@@ -136,6 +136,25 @@ Samples attention_samples() {
         },
         {spread({2, 1, 5}, {-2, 2}, 5)}));
     samples.push_back(attention_sample(
+        "boolean mask and bias", "(s + d).masked_fill(~" + python_mask + ", -1e30)",
+        [mask](Inputs x) {
+            return scaled_dot_product_attention(x[0], x[1], x[2], {.mask = mask, .bias = x[3]});
+        },
+        {spread({2, 1, 5}, {-2, 2}, 6)}, " * " + python_mask + ".any(-1, keepdim=True)"));
+    const std::string distance =
+        "(torch.arange(2, 5)[:, None] - torch.arange(5)).abs()";  // of key j from query i
+    samples.push_back(attention_sample("window", "s.masked_fill(" + distance + " >= 2, -1e30)",
+                                       attend({.window = 2})));
+    samples.push_back(attention_sample(
+        "causal window", "s.masked_fill((" + distance + " >= 2) | ~" + order + ", -1e30)",
+        attend({.causal = true, .window = 2})));
+    samples.push_back(attention_sample(
+        "alibi", "s - torch.tensor([0.5, 0.125])[:, None, None].double() * " + distance,
+        [](Inputs x) {
+            const Tensor slopes = tensor({0.5, 0.125}, x[0].dtype());
+            return scaled_dot_product_attention(x[0], x[1], x[2], {.alibi = slopes});
+        }));
+    samples.push_back(attention_sample(
         "dropout", "s",
         [](Inputs x) {
             CounterRng rng(7, 3);
@@ -184,7 +203,7 @@ constexpr OpRow rows[] = {
      .torch = "torch.nn.functional.dropout",
      .samples = dropout_samples},
     {.name = "scaled_dot_product_attention",
-     .forward = "y = softmax(q kᵀ scale + mask) v",
+     .forward = "y = softmax(q kᵀ scale + mask + bias + alibi) v",
      .backward = "gq = gs k scale; gk = gsᵀ q scale; gv = wᵀ gy, with w the weights and gs = "
                  "w (gy vᵀ - sum(w gy vᵀ))",
      .domain = "a query that sees no key gives zeros and takes zero gradients; hidden keys and "
@@ -261,6 +280,12 @@ Variable scaled_dot_product_attention(const Variable& q, const Variable& k, cons
 AttentionSteps scaled_dot_product_attention_steps(const Variable& q, const Variable& k,
                                                   const Variable& v,
                                                   const AttentionOpOptions& options) {
+    if (options.alibi.requires_grad() && grad_enabled()) {
+        throw GraphError(
+            "scaled_dot_product_attention: the slopes of alibi require a gradient, which would be "
+            "lost",
+            "pass slopes.detach(), or a learned bias as .bias");
+    }
     return detail::computed(
         find(rows, "scaled_dot_product_attention"),
         [&] { return detail::attend(q, k, v, options); }, q, k, v);

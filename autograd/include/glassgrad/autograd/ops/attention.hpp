@@ -21,9 +21,10 @@ Variable dropout(const Variable& x, CounterRng& rng, const DropoutOptions& optio
 using AttentionOpOptions = AttentionOptionsOf<Variable>;
 using AttentionSteps = AttentionStepsOf<Variable>;
 
-/// softmax(q kᵀ scale + mask) v, made of ops that are recorded one by one: attention_scores, scale,
-/// add, where, softmax, dropout and weighted_sum, or matmul where nothing is hidden. An additive
-/// mask gets its gradient.
+/// softmax(q kᵀ scale + mask + bias + alibi) v, made of ops that are recorded one by one:
+/// attention_scores, scale, add, where, softmax, dropout and weighted_sum, or matmul where nothing
+/// is hidden. An additive mask and the bias get their gradients. Throws GraphError when the slopes
+/// of alibi require one, which would be lost.
 Variable scaled_dot_product_attention(const Variable& q, const Variable& k, const Variable& v,
                                       const AttentionOpOptions& options = {});
 /// The same with all steps, the weights among them.

@@ -21,12 +21,32 @@ struct HeadGroups {
 };
 
 /// Throws ShapeError, TypeError or ValueError unless all of it fits together.
-HeadGroups check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
-                           double dropout_p, const CounterRng* rng);
+HeadGroups check_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                           const SdpaOptions& options);
 /// boolean (query, key): true up to key i + (keys - queries).
 Tensor causal_mask(std::int64_t queries, std::int64_t keys);
-/// boolean: where `mask` (boolean or added) and, with `causal`, the order let a query look.
-Tensor allowed_keys(const Tensor& mask, bool causal, const Shape& scores);
+/// boolean (query, key): true at a distance below `window` from i + (keys - queries).
+Tensor window_mask(std::int64_t queries, std::int64_t keys, std::int64_t window);
+/// boolean: where masks (boolean or added), order and window let a query look; undefined where
+/// nothing hides.
+Tensor allowed_keys(const SdpaOptions& options, const Shape& scores);
+/// (heads, query, key): -slope |p - j|.
+Tensor alibi_bias(const Tensor& slopes, std::int64_t queries, std::int64_t keys);
+
+inline SdpaOptions plain_options(const SdpaOptions& options) { return options; }
+template <class V>
+SdpaOptions plain_options(const AttentionOptionsOf<V>& options) {
+    const auto value = [](const V& x) { return x.defined() ? plain(x) : Tensor(); };
+    return {.scale = options.scale,
+            .mask = value(options.mask),
+            .bias = value(options.bias),
+            .causal = options.causal,
+            .window = options.window,
+            .alibi = value(options.alibi),
+            .dropout_p = options.dropout_p,
+            .rng = options.rng,
+            .form = options.form};
+}
 
 /// (..., heads, rows, columns) as (..., heads / group, group, rows, columns).
 template <class V>
@@ -49,11 +69,10 @@ V merge_heads(const V& x) {
 template <class V>
 AttentionStepsOf<V> attend(const V& q, const V& k, const V& v,
                            const AttentionOptionsOf<V>& options) {
-    const bool has_mask = options.mask.defined();
-    const Tensor mask = has_mask ? plain(options.mask) : Tensor();
-    const HeadGroups heads =
-        check_attention(plain(q), plain(k), plain(v), mask, options.dropout_p, options.rng);
-    const bool hides = has_mask || options.causal;
+    const SdpaOptions given = plain_options(options);
+    const HeadGroups heads = check_attention(plain(q), plain(k), plain(v), given);
+    const bool hides = given.mask.defined() || given.bias.defined() || given.causal ||
+                       given.window > 0 || given.alibi.defined();
     const auto product = [&](const V& a, const V& b) {
         return hides ? attention_scores(a, b) : matmul(a, b, {.transpose_b = true});
     };
@@ -70,11 +89,18 @@ AttentionStepsOf<V> attend(const V& q, const V& k, const V& v,
     steps.scaled = scale(steps.scores, options.scale ? *options.scale : 1 / std::sqrt(width));
     const DType dtype = plain(q).dtype();
     if (hides) {
-        const bool added = has_mask && mask.dtype() != boolean;
-        const V shifted = added ? steps.scaled + options.mask : steps.scaled;
-        const Tensor allowed = allowed_keys(mask, options.causal, plain(steps.scaled).shape());
-        steps.masked =
-            where(V(allowed), shifted, V(number(-std::numeric_limits<double>::infinity(), dtype)));
+        const Shape& shape = plain(steps.scaled).shape();
+        V shifted = steps.scaled;
+        if (given.mask.defined() && given.mask.dtype() != boolean) shifted = shifted + options.mask;
+        if (given.bias.defined()) shifted = shifted + options.bias;
+        if (given.alibi.defined()) {
+            shifted = shifted + V(alibi_bias(given.alibi, shape[shape.rank() - 2], shape.back()));
+        }
+        const Tensor allowed = allowed_keys(given, shape);
+        steps.masked = allowed.defined()
+                           ? where(V(allowed), shifted,
+                                   V(number(-std::numeric_limits<double>::infinity(), dtype)))
+                           : shifted;
     }
     steps.weights = softmax(hides ? steps.masked : steps.scaled, -1);
     V weights = steps.weights;

@@ -8,6 +8,7 @@
 #include <glassgrad/tensor/counter_rng.hpp>
 #include <glassgrad/tensor/tensor.hpp>
 
+#include <cstdint>
 #include <optional>
 
 namespace glassgrad {
@@ -32,6 +33,15 @@ struct DropoutOptions {
 /// Throws ValueError unless 0 <= p <= 1. Source: Srivastava et al. 2014.
 Tensor dropout(const Tensor& x, CounterRng& rng, const DropoutOptions& options = {});
 
+/// How attention is computed; the result is the same up to rounding.
+enum class AttentionForm : std::uint8_t {
+    automatic,  ///< what serves best
+    named,      ///< step by step: memory grows with queries times keys
+    tiled,      ///< no step is kept: memory grows with queries plus keys
+};
+
+/// All restrictions and additions may come together. A query i is at position p = i + keys -
+/// queries among the keys, so that the last query is at the last key.
 template <class V>
 struct AttentionOptionsOf {
     /// What scores are multiplied by; 1/√d if not given.
@@ -39,11 +49,19 @@ struct AttentionOptionsOf {
     /// Broadcasts to (..., query, key). boolean: true where a query may look. Floating: added to
     /// the scaled scores; -inf hides, and takes no gradient.
     V mask = {};
-    /// Query i sees the keys up to i + (keys - queries): aligned at the lower right.
+    /// Broadcasts to (..., query, key). Added to the scaled scores, as a floating mask is.
+    V bias = {};
+    /// A query sees the keys up to its position.
     bool causal = false;
+    /// A query sees a key j only if |p - j| < window; 0 for all.
+    std::int64_t window = 0;
+    /// (heads,): slopes of a bias of -slope |p - j|. Constant: takes no gradient.
+    /// Source: Press, Smith and Lewis 2022, "Train short, test long" (ALiBi).
+    V alibi = {};
     /// Probability that a weight is dropped; needs `rng`.
     double dropout_p = 0;
     CounterRng* rng = nullptr;
+    AttentionForm form = AttentionForm::automatic;
 };
 
 /// All that attention computes on the way.
@@ -51,7 +69,7 @@ template <class V>
 struct AttentionStepsOf {
     V scores;   ///< q kᵀ            (..., heads, query, key)
     V scaled;   ///< scores scale
-    V masked;   ///< -inf where a query may not look; undefined without a mask
+    V masked;   ///< with what is added, -inf where a query may not look; undefined without both
     V weights;  ///< softmax over the keys; a query that may look nowhere has zeros
     V dropped;  ///< weights after dropout; undefined without
     V output;   ///< weights v       (..., heads, query, d_v)
@@ -60,10 +78,11 @@ struct AttentionStepsOf {
 using SdpaOptions = AttentionOptionsOf<Tensor>;
 using SdpaSteps = AttentionStepsOf<Tensor>;
 
-/// softmax(q kᵀ scale + mask) v, for q (..., heads, query, d), k (..., heads, key, d) and
-/// v (..., heads, key, d_v). With fewer heads in k and v than in q (which must be a multiple), each
-/// of them serves a group of q's heads that lie together. A query that sees no key gives zeros and
-/// takes zero gradients. Source: Vaswani et al. 2017, equation 1.
+/// softmax(q kᵀ scale + mask + bias + alibi) v, for q (..., heads, query, d), k (..., heads, key,
+/// d) and v (..., heads, key, d_v). With fewer heads in k and v than in q (which must be a
+/// multiple), each of them serves a group of q's heads that lie together. A query that sees no key
+/// gives zeros and takes zero gradients. Throws ShapeError, TypeError or ValueError unless all fits
+/// together. Source: Vaswani et al. 2017, equation 1.
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const SdpaOptions& options = {});
 /// The same with all steps, the weights among them.
