@@ -21,6 +21,15 @@ Linear::Linear(std::int64_t in, std::int64_t out, RandomState& rng, const Linear
     }
 }
 
+Linear::Linear(const Variable& shared) {
+    if (!shared.defined() || shared.rank() != 2 || !is_floating(shared.dtype())) {
+        throw ShapeError(fmt::format("linear: a tied weight is a matrix (out, in), got {}",
+                                     shared.defined() ? to_string(shared.shape()) : "nothing"));
+    }
+    weight = shared;
+    register_parameter("weight", weight);
+}
+
 Variable Linear::operator()(const Variable& x) const {
     const Scope scope = enter();
     if (x.rank() == 0 || x.shape().back() != weight.shape()[1]) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace glassgrad {
 namespace {
@@ -15,6 +16,17 @@ std::string join(const std::string& prefix, const std::string& name) {
 template <class Names>
 std::string list(const Names& names) {
     return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+bool holds(const std::vector<Variable>& variables, const Variable& x) {
+    return std::any_of(variables.begin(), variables.end(),
+                       [&](const Variable& each) { return each.same_as(x); });
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+    return a.shape() == b.shape() && a.dtype() == b.dtype() &&
+           std::memcmp(a.bytes(), b.bytes(),
+                       static_cast<std::size_t>(a.numel()) * item_size(a.dtype())) == 0;
 }
 
 }  // namespace
@@ -52,6 +64,11 @@ void Module::register_module(std::string_view name, Module& child) {
     child.name_ = name;
 }
 
+void Module::register_parts_of(Module& inner) {
+    for (const auto& [name, value] : inner.parameters_) register_parameter(name, value);
+    for (const auto& [name, child] : inner.children_) register_module(name, *child);
+}
+
 void Module::collect(const std::string& prefix,
                      std::vector<std::pair<std::string, Variable>>& out) const {
     for (const auto& [name, value] : parameters_) out.emplace_back(join(prefix, name), value);
@@ -72,9 +89,7 @@ std::vector<std::pair<std::string, Variable>> Module::named_parameters() const {
 std::vector<Variable> Module::parameters() const {
     std::vector<Variable> unique;
     for (const auto& [name, value] : named_parameters()) {
-        const auto same = [&each = value](const Variable& x) { return x.same_as(each); };
-        const bool known = std::any_of(unique.begin(), unique.end(), same);
-        if (!known) unique.push_back(value);
+        if (!holds(unique, value)) unique.push_back(value);
     }
     return unique;
 }
@@ -101,24 +116,40 @@ void Module::set_training(bool training) {
 void Module::train() { set_training(true); }
 void Module::eval() { set_training(false); }
 
-StateDict Module::state_dict() const {
+StateDict Module::state_dict(const StateOptions& options) const {
     StateDict state;
-    for (const auto& [name, value] : named_parameters()) state.emplace_back(name, value.value());
+    std::vector<Variable> seen;
+    for (const auto& [name, value] : named_parameters()) {
+        if (!options.repeat_tied) {
+            if (holds(seen, value)) continue;
+            seen.push_back(value);
+        }
+        state.emplace_back(name, value.value());
+    }
     return state;
 }
 
 void Module::load_state_dict(const StateDict& state, const LoadOptions& options) {
+    struct Update {
+        Variable target;
+        Tensor value;
+        std::string name;
+    };
     const auto targets = named_parameters();
     std::vector<std::string> problems;
-    std::vector<std::pair<Variable, Tensor>> updates;
+    std::vector<std::pair<std::string, Variable>> missing;
+    std::vector<Update> updates;
     for (const auto& [name, target] : targets) {
         const auto same = [&wanted = name](const auto& entry) { return entry.first == wanted; };
         const auto found = std::find_if(state.begin(), state.end(), same);
         if (found == state.end()) {
-            if (options.strict) problems.push_back("missing " + name);
+            missing.emplace_back(name, target);
             continue;
         }
         const Tensor& value = found->second;
+        const auto tied = std::find_if(
+            updates.begin(), updates.end(),
+            [&each = target](const Update& update) { return update.target.same_as(each); });
         if (!value.defined()) {
             problems.push_back(name + " is undefined");
         } else if (value.shape() != target.shape() || value.dtype() != target.dtype()) {
@@ -126,8 +157,19 @@ void Module::load_state_dict(const StateDict& state, const LoadOptions& options)
                                            glassgrad::name(value.dtype()), to_string(value.shape()),
                                            glassgrad::name(target.dtype()),
                                            to_string(target.shape())));
-        } else {
-            updates.emplace_back(target, value);
+        } else if (tied == updates.end()) {
+            updates.push_back({target, value, name});
+        } else if (!same_bits(tied->value, value)) {
+            problems.push_back(fmt::format("{} and {} are one tensor here, but have two values",
+                                           tied->name, name));
+        }
+    }
+    for (const auto& [name, target] : missing) {
+        const auto same = [&each = target](const Update& update) {
+            return update.target.same_as(each);
+        };
+        if (options.strict && std::none_of(updates.begin(), updates.end(), same)) {
+            problems.push_back("missing " + name);
         }
     }
     for (std::size_t i = 0; i < state.size(); ++i) {
@@ -144,7 +186,7 @@ void Module::load_state_dict(const StateDict& state, const LoadOptions& options)
         throw ValueError(fmt::format("load_state_dict: {}", fmt::join(problems, "; ")),
                          "nothing was loaded");
     }
-    for (auto& [target, value] : updates) target.set_value(value);
+    for (Update& update : updates) update.target.set_value(update.value);
 }
 
 void Module::zero_grad() {

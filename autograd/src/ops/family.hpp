@@ -33,6 +33,7 @@ std::span<const OpRow> shape_rows();
 std::span<const OpRow> axes_rows();
 std::span<const OpRow> index_rows();
 std::span<const OpRow> rearrange_rows();
+std::span<const OpRow> rotary_rows();
 std::span<const OpRow> normalize_rows();
 
 /// The row of `name`; a name without a row does not compile.

@@ -9,4 +9,5 @@
 #include <glassgrad/autograd/ops/normalize.hpp>
 #include <glassgrad/autograd/ops/product.hpp>
 #include <glassgrad/autograd/ops/reduce.hpp>
+#include <glassgrad/autograd/ops/rotary.hpp>
 #include <glassgrad/autograd/ops/shape.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <glassgrad/layers/module.hpp>
+#include <glassgrad/layers/layer.hpp>
 #include <glassgrad/tensor/random.hpp>
 
 namespace glassgrad {
@@ -11,14 +11,17 @@ struct LinearOptions {
 };
 
 /// y = x weightᵀ + bias, with weight (out, in) and bias (out,), as torch.nn.Linear.
-class Linear : public Module {
+class Linear : public Layer {
   public:
     /// Both uniform in ±1/√in (PyTorch's default). Throws ShapeError unless both sizes are at
     /// least 1.
     Linear(std::int64_t in, std::int64_t out, RandomState& rng, const LinearOptions& options = {});
+    /// Tied, without a bias: shares `weight` (out, in) with whoever has it already, such as an
+    /// Embedding (vocabulary, width). One tensor under two names, whose gradients add up.
+    explicit Linear(const Variable& weight);
 
     /// x (..., in) to (..., out). Throws ShapeError that names both sizes.
-    Variable operator()(const Variable& x) const;
+    Variable operator()(const Variable& x) const override;
 
     Variable weight;
     Variable bias;  ///< undefined without one

@@ -17,6 +17,10 @@ namespace glassgrad {
 /// Values of all parameters by dotted name, in the order of registration.
 using StateDict = std::vector<std::pair<std::string, Tensor>>;
 
+struct StateOptions {
+    bool repeat_tied = true;  ///< a tensor with several names under each of them, else the first
+};
+
 struct LoadOptions {
     bool strict = true;  ///< missing and unexpected names are errors
 };
@@ -49,9 +53,10 @@ class Module {
     void eval();
     bool training() const noexcept { return training_; }
 
-    StateDict state_dict() const;
+    StateDict state_dict(const StateOptions& options = {}) const;
     /// Takes values by name. First checks everything and throws ValueError that lists every
-    /// missing, unexpected and misfitting name; then sets, so that a failure changes nothing.
+    /// missing, unexpected and misfitting name; then sets, so that a failure changes nothing. A
+    /// tensor with several names may come under one of them, or under more with the same values.
     void load_state_dict(const StateDict& state, const LoadOptions& options = {});
 
     /// Forgets the gradients of all parameters.
@@ -75,9 +80,14 @@ class Module {
     void register_parameter(std::string_view name, const Variable& shared);
     /// `child` must outlive this module or be a member of it.
     void register_module(std::string_view name, Module& child);
+    /// The parts of `inner`, which is made already, as parts of this module, under their own names
+    /// and without one for `inner` itself.
+    void register_parts_of(Module& inner);
 
     /// Opens the scope of this module's name; held while its computation runs.
     Scope enter() const { return Scope(name_); }
+    /// Whether a hook waits at a point of this module.
+    bool hooked() const noexcept { return !hooks_.empty(); }
     /// Gives `value` its name and passes it through the hooks of that point.
     Variable point(std::string_view name, Variable value) const;
 

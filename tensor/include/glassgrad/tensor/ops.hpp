@@ -9,4 +9,5 @@
 #include <glassgrad/tensor/ops/normalize.hpp>
 #include <glassgrad/tensor/ops/product.hpp>
 #include <glassgrad/tensor/ops/reduce.hpp>
+#include <glassgrad/tensor/ops/rotary.hpp>
 #include <glassgrad/tensor/ops/shape.hpp>

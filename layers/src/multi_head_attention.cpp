@@ -1,0 +1,234 @@
+#include <glassgrad/autograd/grad_mode.hpp>
+#include <glassgrad/autograd/observer.hpp>
+#include <glassgrad/autograd/ops.hpp>
+#include <glassgrad/layers/init.hpp>
+#include <glassgrad/layers/multi_head_attention.hpp>
+#include <glassgrad/tensor/error.hpp>
+#include <glassgrad/tensor/ops.hpp>
+
+#include <fmt/format.h>
+
+namespace glassgrad {
+namespace {
+
+/// `options` with every 0 replaced by what it stands for.
+MultiHeadAttentionOptions completed(MultiHeadAttentionOptions options) {
+    auto& o = options;
+    if (o.d_model < 1 || o.num_heads < 1 || o.num_kv_heads < 0 || o.head_dim < 0 || o.kdim < 0 ||
+        o.vdim < 0) {
+        throw ShapeError(fmt::format(
+            "multi_head_attention: d_model {} and {} heads must be positive, other sizes not "
+            "negative",
+            o.d_model, o.num_heads));
+    }
+    if (o.num_kv_heads == 0) o.num_kv_heads = o.num_heads;
+    if (o.num_heads % o.num_kv_heads != 0) {
+        throw ShapeError(fmt::format("multi_head_attention: {} heads cannot share {} key/value "
+                                     "heads evenly",
+                                     o.num_heads, o.num_kv_heads));
+    }
+    if (o.head_dim == 0) {
+        if (o.d_model % o.num_heads != 0) {
+            throw ShapeError(fmt::format("multi_head_attention: d_model {} is not a multiple of "
+                                         "{} heads",
+                                         o.d_model, o.num_heads),
+                             "give another d_model, or a head_dim");
+        }
+        o.head_dim = o.d_model / o.num_heads;
+    }
+    if (o.rotary && o.head_dim % 2 != 0) {
+        throw ShapeError(fmt::format("multi_head_attention: rotary positions turn pairs, and "
+                                     "head_dim is {}",
+                                     o.head_dim));
+    }
+    if (o.kdim == 0) o.kdim = o.d_model;
+    if (o.vdim == 0) o.vdim = o.d_model;
+    return options;
+}
+
+/// (batch, tokens, heads width) as (batch, heads, tokens, width).
+Variable split_heads(const Variable& x, std::int64_t heads) {
+    const Shape& shape = x.shape();
+    return transpose(reshape(x, {shape[0], shape[1], heads, shape[2] / heads}), 1, 2);
+}
+/// The inverse: heads side by side.
+Variable merge_heads(const Variable& x) {
+    const Shape& shape = x.shape();
+    return reshape(transpose(x, 1, 2), {shape[0], shape[2], shape[1] * shape[3]});
+}
+
+/// A sequence without a batch as a batch of one.
+Variable batched(const Variable& x, std::string_view what, std::int64_t width) {
+    if (x.defined() && (x.rank() == 2 || x.rank() == 3) && x.shape().back() == width) {
+        return x.rank() == 3 ? x : unsqueeze(x, 0);
+    }
+    throw ShapeError(
+        fmt::format("multi_head_attention: {} must be (batch, tokens, {}) or (tokens, {}), got {}",
+                    what, width, width, x.defined() ? to_string(x.shape()) : "nothing"));
+}
+
+/// Puts keys and values at the end of the cache, and takes all of it in their place.
+void extend(KeyValueCache& cache, Variable& key, Variable& value) {
+    if (grad_enabled() && (key.requires_grad() || value.requires_grad())) {
+        throw GraphError("multi_head_attention: a cache would lose the gradient of its keys",
+                         "call the model under NoGrad");
+    }
+    if (cache.length() > 0) {
+        Shape expected = key.shape();
+        expected[2] = cache.length();
+        if (cache.key.shape() != expected) {
+            throw ShapeError(fmt::format("multi_head_attention: the cache holds keys {}, new ones "
+                                         "are {}",
+                                         to_string(cache.key.shape()), to_string(key.shape())),
+                             "a cache belongs to one layer and one batch");
+        }
+        key = concat({Variable(cache.key), key}, 2);
+        value = concat({Variable(cache.value), value}, 2);
+    }
+    cache.key = key.value();
+    cache.value = value.value();
+}
+
+LinearOptions linear_options(const MultiHeadAttentionOptions& options) {
+    return {.bias = options.bias, .dtype = options.dtype};
+}
+
+}  // namespace
+
+struct MultiHeadAttention::Inputs {
+    Variable query;
+    Variable key;
+    Variable value;
+    const AttentionCall& call;
+    bool itself;   ///< keys and values come from the queries' tokens
+    bool unbatch;  ///< they came without a batch
+};
+
+MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionOptions& options, RandomState& rng)
+    : options_(completed(options)),
+      q_proj(options_.d_model, options_.num_heads * options_.head_dim, rng,
+             linear_options(options_)),
+      k_proj(options_.kdim, options_.num_kv_heads * options_.head_dim, rng,
+             linear_options(options_)),
+      v_proj(options_.vdim, options_.num_kv_heads * options_.head_dim, rng,
+             linear_options(options_)),
+      out_proj(options_.num_heads * options_.head_dim, options_.d_model, rng,
+               linear_options(options_)),
+      dropout(options_.dropout, rng) {
+    if (options_.alibi) slopes_ = alibi_slopes(options_.num_heads, f64);
+    register_module("q_proj", q_proj);
+    register_module("k_proj", k_proj);
+    register_module("v_proj", v_proj);
+    register_module("out_proj", out_proj);
+    register_module("dropout", dropout);
+    for (Linear* each : {&q_proj, &k_proj, &v_proj, &out_proj}) {
+        init::xavier_uniform(each->weight, rng);
+        if (each->bias.defined()) init::zeros(each->bias);
+    }
+}
+
+std::vector<std::string> MultiHeadAttention::point_names() const {
+    return {"query",  "key",     "value",   "scores", "scaled",
+            "masked", "weights", "dropped", "heads",  "output"};
+}
+
+MultiHeadAttentionPoints MultiHeadAttention::project(const Inputs& inputs) const {
+    MultiHeadAttentionPoints p;
+    KeyValueCache* const cache = inputs.call.cache;
+    const std::int64_t past = cache && inputs.itself ? cache->length() : 0;
+    const bool known = cache && !inputs.itself && cache->length() > 0;
+    p.query = split_heads(q_proj(inputs.query), options_.num_heads);
+    if (known) {
+        p.key = Variable(cache->key);
+        p.value = Variable(cache->value);
+    } else {
+        p.key = split_heads(k_proj(inputs.key), options_.num_kv_heads);
+        p.value = split_heads(v_proj(inputs.value), options_.num_kv_heads);
+    }
+    if (options_.rotary) {
+        const auto turned = [&](const Variable& x, const Tensor& positions) {
+            const RotaryTable table =
+                rotary_table(positions, options_.head_dim, *options_.rotary, x.dtype());
+            return rotary(x, Variable(table.cos), Variable(table.sin), options_.rotary->pairing);
+        };
+        const Tensor& given = inputs.call.positions;
+        const Tensor places =
+            given.defined() ? given : arange(past, past + p.query.size(2));
+        p.query = turned(p.query, places);
+        if (!known) p.key = turned(p.key, inputs.itself ? places : arange(0, p.key.size(2)));
+    }
+    if (cache && !known) extend(*cache, p.key, p.value);
+    p.query = point("query", p.query);
+    p.key = point("key", p.key);
+    p.value = point("value", p.value);
+    return p;
+}
+
+MultiHeadAttentionPoints MultiHeadAttention::attend(const Inputs& inputs, bool every_step) const {
+    MultiHeadAttentionPoints p = project(inputs);
+    const Mask& mask = inputs.call.mask;
+    AttentionOpOptions options{.scale = options_.scale,
+                               .bias = mask.bias(),
+                               .causal = mask.is_causal(),
+                               .window = mask.window(),
+                               .dropout_p = dropout.active_p(),
+                               .rng = &dropout.rng()};
+    if (const Tensor seen = mask.listed(
+            {p.query.size(0), options_.num_heads, p.query.size(2), p.key.size(2)});
+        seen.defined()) {
+        options.mask = Variable(seen);
+    }
+    if (slopes_.defined()) options.alibi = Variable(slopes_.astype(p.query.dtype()));
+    if (every_step || watched()) {
+        options.on_step = [this](std::string_view name, const Variable& value) {
+            return name == "output" ? value : point(name, value);
+        };
+        const AttentionSteps steps =
+            scaled_dot_product_attention_steps(p.query, p.key, p.value, options);
+        p.scores = steps.scores;
+        p.scaled = steps.scaled;
+        p.masked = steps.masked;
+        p.weights = steps.weights;
+        p.dropped = steps.dropped;
+        p.heads = steps.output;
+    } else {
+        p.heads = scaled_dot_product_attention(p.query, p.key, p.value, options);
+    }
+    p.heads = point("heads", p.heads);
+    const Variable y = out_proj(merge_heads(p.heads));
+    p.output = point("output", inputs.unbatch ? squeeze(y, 0) : y);
+    return p;
+}
+
+bool MultiHeadAttention::watched() const { return hooked() || detail::observed(); }
+
+MultiHeadAttentionPoints MultiHeadAttention::points(const Variable& x,
+                                                    const AttentionCall& call) const {
+    const Scope scope = enter();
+    const Variable tokens = batched(x, "x", options_.d_model);
+    return attend({tokens, tokens, tokens, call, true, x.rank() == 2}, true);
+}
+MultiHeadAttentionPoints MultiHeadAttention::points(const Variable& query, const Variable& key,
+                                                    const Variable& value,
+                                                    const AttentionCall& call) const {
+    const Scope scope = enter();
+    return attend({batched(query, "query", options_.d_model), batched(key, "key", options_.kdim),
+                   batched(value, "value", options_.vdim), call, false, query.rank() == 2},
+                  true);
+}
+
+Variable MultiHeadAttention::operator()(const Variable& x, const AttentionCall& call) const {
+    const Scope scope = enter();
+    const Variable tokens = batched(x, "x", options_.d_model);
+    return attend({tokens, tokens, tokens, call, true, x.rank() == 2}, false).output;
+}
+Variable MultiHeadAttention::operator()(const Variable& query, const Variable& key,
+                                        const Variable& value, const AttentionCall& call) const {
+    const Scope scope = enter();
+    return attend({batched(query, "query", options_.d_model), batched(key, "key", options_.kdim),
+                   batched(value, "value", options_.vdim), call, false, query.rank() == 2},
+                  false)
+        .output;
+}
+
+}  // namespace glassgrad
