@@ -81,7 +81,8 @@ AttentionPoints Attention::points(const Variable& x, const Variable& context,
         Variable forbidden(full({}, -std::numeric_limits<double>::infinity(), p.scaled.dtype()));
         allowed.set_name("allowed");
         forbidden.set_name("forbidden");
-        p.masked = point("masked", where(allowed, p.scaled, forbidden));
+        const Variable shifted = mask.bias().defined() ? p.scaled + mask.bias() : p.scaled;
+        p.masked = point("masked", where(allowed, shifted, forbidden));
     }
     p.weights = point("weights", softmax(p.masked.defined() ? p.masked : p.scaled));
     p.output =

@@ -4,6 +4,8 @@
 #include <glassgrad/layers/mask.hpp>
 #include <glassgrad/tensor.hpp>
 
+#include <limits>
+
 using namespace glassgrad;
 using glassgrad_tests::text_of;
 
@@ -72,4 +74,36 @@ TEST_CASE("paddings that cannot be are refused with shape, type and fix") {
               (void)mask.allowed({2, 3});
           }) ==
           "mask: padding (4, 3) does not fit scores (2, 3); it must be (key,) or (batch, key)");
+}
+
+TEST_CASE("a sliding window sees near keys on both sides, with causal the last ones") {
+    CHECK(shown(Mask::sliding_window(2).allowed({4, 4}), {4, 4}) == "1100 1110 0111 0011");
+    const Mask last = Mask::causal() & Mask::sliding_window(2);
+    CHECK(shown(last.allowed({2, 5}), {2, 5}) == "00110 00011");
+    CHECK((Mask::sliding_window(3) & Mask::sliding_window(2)).window() == 2);
+    CHECK_FALSE(Mask::sliding_window(3).is_none());
+    CHECK(text_of<ValueError>([] { Mask::sliding_window(0); }) ==
+          "mask: a sliding window of 0 keys sees nothing");
+}
+
+TEST_CASE("boolean and additive masks join with the others") {
+    const Tensor seen = tensor({{1, 0, 1}, {1, 1, 0}}, boolean);
+    const double inf = std::numeric_limits<double>::infinity();
+    const Mask added = Mask::additive(Variable(tensor({0.5, 2.0, -inf}, f64)));
+    CHECK(shown(Mask::boolean(seen).allowed({2, 3}), {2, 3}) == "101 110");
+    CHECK(shown((Mask::boolean(seen) & added).allowed({2, 3}), {2, 3}) == "100 110");
+    CHECK((added & added).bias().value().values<double>()[1] == 4);
+    CHECK_FALSE((Mask::causal() & added).listed({2, 3}).defined());
+    CHECK(shown((Mask::boolean(seen) & Mask::padding(tensor({0, 1, 1}, boolean))).listed({2, 3}),
+                {2, 3}) == "001 010");
+    CHECK(text_of<ShapeError>([&] { (void)Mask::boolean(seen).allowed({3, 3}); }) ==
+          "mask: cannot broadcast (2, 3) and (3, 3): sizes 2 and 3 differ");
+    CHECK(text_of<ShapeError>([&] { (void)Mask::boolean(seen).allowed({1, 3}); }) ==
+          "mask: allowed keys (2, 3) does not broadcast to scores (1, 3)");
+    CHECK(text_of<TypeError>([&] { Mask::additive(Variable(seen)); }) ==
+          "mask: a bias is added to the scores, got boolean (2, 3); Mask::boolean takes what may "
+          "be looked at");
+    CHECK(text_of<TypeError>([&] { Mask::boolean(ones({3})); }) ==
+          "mask: allowed keys must be boolean, got f32 (3,); true marks the keys that a query may "
+          "look at; compare first, or use astype(boolean)");
 }
