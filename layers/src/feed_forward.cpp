@@ -18,8 +18,8 @@ FeedForward::FeedForward(const FeedForwardOptions& options, RandomState& rng)
     register_module("linear1", linear1);
     register_module("linear2", linear2);
     if (options.gated) {
-        linear3 = std::make_unique<Linear>(options.d_model, options.d_ff, rng,
-                                           linear_options(options));
+        linear3 =
+            std::make_unique<Linear>(options.d_model, options.d_ff, rng, linear_options(options));
         register_module("linear3", *linear3);
     }
     register_module("dropout", dropout);

@@ -56,9 +56,10 @@ void trunc_normal(Variable x, RandomState& rng, const TruncatedOptions& options)
     };
     const double share = below(options.high) - below(options.low);
     if (!(options.std > 0) || !(options.low < options.high) || !(share >= 1e-4)) {
-        throw ValueError(fmt::format("trunc_normal: mean {} and std {} leave almost nothing "
-                                     "between {} and {}",
-                                     options.mean, options.std, options.low, options.high));
+        throw ValueError(
+            fmt::format("trunc_normal: mean {} and std {} leave almost nothing "
+                        "between {} and {}",
+                        options.mean, options.std, options.low, options.high));
     }
     Tensor value = Tensor::empty(x.shape(), f64);
     auto* out = value.mutable_data<double>();
@@ -102,8 +103,8 @@ void gpt2(Module& model, RandomState& rng, std::int64_t num_layers) {
         if (ends_with_part(name, "bias")) {
             zeros(value);
         } else if (value.rank() >= 2) {
-            const bool adds = ends_with_part(name, "out_proj.weight") ||
-                              ends_with_part(name, "linear2.weight");
+            const bool adds =
+                ends_with_part(name, "out_proj.weight") || ends_with_part(name, "linear2.weight");
             normal(value, rng, 0, adds ? residual : 0.02);
         }
     }

@@ -14,10 +14,10 @@ namespace {
 void require_boolean(std::string_view what, const Tensor& mask, std::string_view meaning) {
     if (!mask.defined()) throw ValueError(fmt::format("mask: the {} is undefined", what));
     if (mask.dtype() == boolean) return;
-    throw TypeError(fmt::format("mask: {} must be boolean, got {} {}", what, name(mask.dtype()),
-                                to_string(mask.shape())),
-                    fmt::format("true marks the {}; compare first, or use astype(boolean)",
-                                meaning));
+    throw TypeError(
+        fmt::format("mask: {} must be boolean, got {} {}", what, name(mask.dtype()),
+                    to_string(mask.shape())),
+        fmt::format("true marks the {}; compare first, or use astype(boolean)", meaning));
 }
 
 Tensor both(const Tensor& a, const Tensor& b) { return a.defined() ? logical_and(a, b) : b; }
@@ -135,8 +135,7 @@ Tensor Mask::allowed(const Shape& scores) const {
     if (causal_) seen = both(seen, detail::causal_mask(queries, keys));
     if (window_ > 0) seen = both(seen, window_mask(queries, keys, window_));
     if (bias_.defined()) {
-        const Tensor hidden =
-            full({}, -std::numeric_limits<double>::infinity(), bias_.dtype());
+        const Tensor hidden = full({}, -std::numeric_limits<double>::infinity(), bias_.dtype());
         seen = both(seen, not_equal(bias_.value(), hidden));
     }
     return seen.defined() ? seen : ones({1, 1}, glassgrad::boolean);

@@ -23,9 +23,10 @@ MultiHeadAttentionOptions completed(MultiHeadAttentionOptions options) {
     }
     if (o.num_kv_heads == 0) o.num_kv_heads = o.num_heads;
     if (o.num_heads % o.num_kv_heads != 0) {
-        throw ShapeError(fmt::format("multi_head_attention: {} heads cannot share {} key/value "
-                                     "heads evenly",
-                                     o.num_heads, o.num_kv_heads));
+        throw ShapeError(
+            fmt::format("multi_head_attention: {} heads cannot share {} key/value "
+                        "heads evenly",
+                        o.num_heads, o.num_kv_heads));
     }
     if (o.head_dim == 0) {
         if (o.d_model % o.num_heads != 0) {
@@ -37,9 +38,10 @@ MultiHeadAttentionOptions completed(MultiHeadAttentionOptions options) {
         o.head_dim = o.d_model / o.num_heads;
     }
     if (o.rotary && o.head_dim % 2 != 0) {
-        throw ShapeError(fmt::format("multi_head_attention: rotary positions turn pairs, and "
-                                     "head_dim is {}",
-                                     o.head_dim));
+        throw ShapeError(
+            fmt::format("multi_head_attention: rotary positions turn pairs, and "
+                        "head_dim is {}",
+                        o.head_dim));
     }
     if (o.kdim == 0) o.kdim = o.d_model;
     if (o.vdim == 0) o.vdim = o.d_model;
@@ -152,8 +154,7 @@ MultiHeadAttentionPoints MultiHeadAttention::project(const Inputs& inputs) const
             return rotary(x, Variable(table.cos), Variable(table.sin), options_.rotary->pairing);
         };
         const Tensor& given = inputs.call.positions;
-        const Tensor places =
-            given.defined() ? given : arange(past, past + p.query.size(2));
+        const Tensor places = given.defined() ? given : arange(past, past + p.query.size(2));
         p.query = turned(p.query, places);
         if (!known) p.key = turned(p.key, inputs.itself ? places : arange(0, p.key.size(2)));
     }
@@ -173,15 +174,15 @@ MultiHeadAttentionPoints MultiHeadAttention::attend(const Inputs& inputs, bool e
                                .window = mask.window(),
                                .dropout_p = dropout.active_p(),
                                .rng = &dropout.rng()};
-    if (const Tensor seen = mask.listed(
-            {p.query.size(0), options_.num_heads, p.query.size(2), p.key.size(2)});
+    if (const Tensor seen =
+            mask.listed({p.query.size(0), options_.num_heads, p.query.size(2), p.key.size(2)});
         seen.defined()) {
         options.mask = Variable(seen);
     }
     if (slopes_.defined()) options.alibi = Variable(slopes_.astype(p.query.dtype()));
     if (every_step || watched()) {
         options.on_step = [this](std::string_view name, const Variable& value) {
-            return name == "output" ? value : point(name, value);
+            return name == "output" ? value : point(name, value);  // here it is "heads"
         };
         const AttentionSteps steps =
             scaled_dot_product_attention_steps(p.query, p.key, p.value, options);

@@ -29,8 +29,7 @@ constexpr detail::Named<NormKind> kinds[] = {{NormKind::layer_norm, "layer_norm"
 }  // namespace
 
 LayerNorm::LayerNorm(std::int64_t width, const LayerNormOptions& options) : eps(options.eps) {
-    weight =
-        register_parameter("weight", first_weight("layer_norm", width, eps, options.dtype));
+    weight = register_parameter("weight", first_weight("layer_norm", width, eps, options.dtype));
     if (options.bias) bias = register_parameter("bias", zeros({width}, options.dtype));
 }
 
@@ -51,15 +50,13 @@ Variable RMSNorm::operator()(const Variable& x) const {
 }
 
 std::string_view name(NormKind kind) { return detail::name_of(kinds, kind); }
-NormKind norm_kind_from(std::string_view text) {
-    return detail::value_named(kinds, text, "norm");
-}
+NormKind norm_kind_from(std::string_view text) { return detail::value_named(kinds, text, "norm"); }
 
 std::unique_ptr<Layer> make_norm(NormKind kind, std::int64_t width,
                                  const LayerNormOptions& options) {
     if (kind == NormKind::layer_norm) return std::make_unique<LayerNorm>(width, options);
-    return std::make_unique<RMSNorm>(
-        width, RMSNormOptions{.eps = options.eps, .dtype = options.dtype});
+    return std::make_unique<RMSNorm>(width,
+                                     RMSNormOptions{.eps = options.eps, .dtype = options.dtype});
 }
 
 }  // namespace glassgrad

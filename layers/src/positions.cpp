@@ -30,9 +30,10 @@ RotaryPairing rotary_pairing_from(std::string_view text) {
 
 Tensor sinusoidal_positions(std::int64_t length, std::int64_t d_model, DType dtype) {
     if (length < 1 || d_model < 2 || d_model % 2 != 0) {
-        throw ShapeError(fmt::format("sinusoidal_positions: ({}, {}): the length must be positive, "
-                                     "d_model even and positive",
-                                     length, d_model));
+        throw ShapeError(
+            fmt::format("sinusoidal_positions: ({}, {}): the length must be positive, "
+                        "d_model even and positive",
+                        length, d_model));
     }
     Tensor table = Tensor::empty({length, d_model}, f64);
     auto* out = table.mutable_data<double>();
@@ -52,8 +53,7 @@ Tensor alibi_slopes(std::int64_t heads, DType dtype) {
     if (heads < 1) {
         throw ShapeError(fmt::format("alibi_slopes: {} heads, there must be one", heads));
     }
-    const auto power =
-        static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(heads)));
+    const auto power = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(heads)));
     Tensor slopes = Tensor::empty({heads}, f64);
     auto* out = slopes.mutable_data<double>();
     for (std::int64_t h = 0; h < power; ++h) *out++ = slope(power, h + 1);
@@ -86,8 +86,8 @@ RotaryTable rotary_table(const Tensor& positions, std::int64_t head_dim,
     const std::int64_t pairs = head_dim / 2;
     std::vector<double> speeds(static_cast<std::size_t>(pairs));
     for (std::int64_t i = 0; i < pairs; ++i) {
-        speeds[static_cast<std::size_t>(i)] = std::pow(
-            options.base, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
+        speeds[static_cast<std::size_t>(i)] =
+            std::pow(options.base, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
     }
     Shape shape = positions.shape();
     if (shape.rank() == 2) shape.insert(1, 1);

@@ -28,9 +28,7 @@ std::string summary(const Module& model) {
     std::int64_t total = 0;
     std::uint64_t bytes = 0;
     for (const auto& [path, value] : model.named_parameters()) {
-        const auto same = [&each = value](const auto& entry) {
-            return entry.second.same_as(each);
-        };
+        const auto same = [&each = value](const auto& entry) { return entry.second.same_as(each); };
         const auto first = std::find_if(seen.begin(), seen.end(), same);
         const std::string shape = to_string(value.shape());
         const std::string type(name(value.dtype()));

@@ -89,8 +89,8 @@ StateDict join_in_proj(const StateDict& state) {
             }
             pieces.push_back(*piece);
         }
-        const bool alike = pieces[0].shape() == pieces[1].shape() &&
-                           pieces[0].shape() == pieces[2].shape();
+        const bool alike =
+            pieces[0].shape() == pieces[1].shape() && pieces[0].shape() == pieces[2].shape();
         if (!alike && kind == "weight") {
             result.emplace_back(fmt::format("{}{}_weight", *prefix, part), value);
         } else if (part == parts[0]) {

@@ -60,8 +60,7 @@ Variable TransformerBlock::operator()(const Variable& x, const BlockCall& call) 
         return norm_first ? in + dropout(part(norm(in))) : norm(in + dropout(part(in)));
     };
     Variable y = around(*norms[0], x, [&](const Variable& in) {
-        return self_attn(
-            in, {.mask = call.mask, .positions = call.positions, .cache = call.cache});
+        return self_attn(in, {.mask = call.mask, .positions = call.positions, .cache = call.cache});
     });
     y = point("attended", y);
     if (multihead_attn) {

@@ -96,10 +96,14 @@ TEST_CASE("boolean and additive masks join with the others") {
     CHECK_FALSE((Mask::causal() & added).listed({2, 3}).defined());
     CHECK(shown((Mask::boolean(seen) & Mask::padding(tensor({0, 1, 1}, boolean))).listed({2, 3}),
                 {2, 3}) == "001 010");
-    CHECK(text_of<ShapeError>([&] { (void)Mask::boolean(seen).allowed({3, 3}); }) ==
-          "mask: cannot broadcast (2, 3) and (3, 3): sizes 2 and 3 differ");
-    CHECK(text_of<ShapeError>([&] { (void)Mask::boolean(seen).allowed({1, 3}); }) ==
-          "mask: allowed keys (2, 3) does not broadcast to scores (1, 3)");
+    CHECK(text_of<ShapeError>([&] {
+              (void)Mask::boolean(seen).allowed({3, 3});
+          }) ==
+          "mask: cannot broadcast (2, 3) with (3, 3): sizes 2 and 3 differ at axis -2; sizes must "
+          "agree or be 1, counted from the right");
+    CHECK(text_of<ShapeError>([&] {
+              (void)Mask::boolean(seen).allowed({1, 3});
+          }) == "mask: allowed keys (2, 3) does not broadcast to scores (1, 3)");
     CHECK(text_of<TypeError>([&] { Mask::additive(Variable(seen)); }) ==
           "mask: a bias is added to the scores, got boolean (2, 3); Mask::boolean takes what may "
           "be looked at");

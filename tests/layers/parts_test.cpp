@@ -31,8 +31,9 @@ TEST_CASE("an embedding picks rows and adds up the gradients of a token that com
     backward(sum(y));
     CHECK(allclose(layer.weight.grad(),
                    tensor({{3., 3.}, {1., 1.}, {1., 1.}, {0., 0.}, {1., 1.}}, f64)));
-    CHECK(text_of<IndexError>([&] { layer(tensor({0, 4, 5}, i64)); }).find("5") !=
-          std::string::npos);
+    CHECK(text_of<IndexError>([&] {
+              layer(tensor({0, 4, 5}, i64));
+          }).find("5") != std::string::npos);
 }
 
 TEST_CASE("the padding row of an embedding starts at zero and takes no gradient") {
@@ -56,8 +57,9 @@ TEST_CASE("norms start as the bare norm and refuse other widths") {
     CHECK(allclose(rms(x).value(), rms_norm(x.value(), {.eps = 1e-6})));
     CHECK(names_of(layer) == std::vector<std::string>{"weight", "bias"});
     CHECK(names_of(rms) == std::vector<std::string>{"weight"});
-    CHECK(text_of<ShapeError>([&] { layer(Variable(ones({2, 4}))); }) ==
-          "layer_norm: the last axis of (2, 4) is not 3 long");
+    CHECK(text_of<ShapeError>([&] {
+              layer(Variable(ones({2, 4})));
+          }) == "layer_norm: the last axis of (2, 4) is not 3 long");
     CHECK(text_of<ValueError>([] { RMSNorm(3, {.eps = 0}); }) ==
           "rms_norm: eps 0 must be positive");
     CHECK(text_of<ValueError>([] { (void)norm_kind_from("batch_norm"); }) ==
@@ -101,9 +103,10 @@ TEST_CASE("sequential chains layers and functions under torch's numbers") {
     const Variable x(rng.randn({5, 3}, {.dtype = f32}));
     const Variable y = model.at(2)(relu(model.at(0)(x)));
     CHECK(allclose(model(x).value(), y.value()));
-    CHECK(text_of<IndexError>([&] { model.at(3); }) ==
-          "sequential: there is no layer 3 among 3");
-    CHECK(text_of<ShapeError>([&] { model(Variable(ones({5, 4}))); }) ==
+    CHECK(text_of<IndexError>([&] { model.at(3); }) == "sequential: there is no layer 3 among 3");
+    CHECK(text_of<ShapeError>([&] {
+              model(Variable(ones({5, 4})));
+          }) ==
           "linear: the last axis of (5, 4) is not 3 long, in 0; the weight is (out, in) = (4, 3)");
 }
 
@@ -197,9 +200,9 @@ TEST_CASE("positions of 2017 and ALiBi's slopes are those of the papers") {
     const Tensor table = sinusoidal_positions(5, 4, f64);
     CHECK(table.values<double>()[3 * 4] == Approx(std::sin(3.0)));
     CHECK(table.values<double>()[3 * 4 + 3] == Approx(std::cos(3.0 / 100)));
-    CHECK(allclose(alibi_slopes(8, f64),
-                   tensor({0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625, 0.0078125, 0.00390625},
-                          f64)));
+    CHECK(allclose(
+        alibi_slopes(8, f64),
+        tensor({0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625, 0.0078125, 0.00390625}, f64)));
     CHECK(allclose(alibi_slopes(3, f64), tensor({0.0625, 0.00390625, 0.25}, f64)));
     CHECK(text_of<ShapeError>([] { (void)sinusoidal_positions(5, 3); }) ==
           "sinusoidal_positions: (5, 3): the length must be positive, d_model even and positive");
@@ -221,8 +224,7 @@ TEST_CASE("rotary positions turn neighbours or halves, by name") {
     CHECK(rotary_table(tensor({{0, 1}, {5, 6}}, i64), 6).cos.shape() == Shape{2, 1, 2, 3});
     // Angles are made in f64: far out, f32 keeps its digits.
     const Tensor far = tensor({10000000}, i64);
-    CHECK(rotary_table(far, 4).cos.values<float>()[0] ==
-          static_cast<float>(std::cos(10000000.0)));
+    CHECK(rotary_table(far, 4).cos.values<float>()[0] == static_cast<float>(std::cos(10000000.0)));
     CHECK(text_of<ValueError>([] { (void)rotary_table(tensor({-1}, i64), 4); }) ==
           "rotary_table: position -1 is negative");
     CHECK(text_of<ShapeError>([] { (void)rotary_table(tensor({1}, i64), 3); }) ==

@@ -80,8 +80,8 @@ Variable rotary(const Variable& x, const Variable& cos, const Variable& sin,
     };
     const auto to_sin = [pairing](const auto& gy, const auto& in, const auto& c) {
         using V = std::remove_cvref_t<decltype(gy)>;
-        const V quarter = rotary(in, V(zeros(c.shape(), c.dtype())), V(ones(c.shape(), c.dtype())),
-                                 pairing);
+        const V quarter =
+            rotary(in, V(zeros(c.shape(), c.dtype())), V(ones(c.shape(), c.dtype())), pairing);
         return sum_pairs(gy * quarter, pairing);
     };
     return record(

@@ -19,8 +19,9 @@ struct FeedForwardOptions {
     DType dtype = f32;
 };
 
-/// linear2(dropout(activation(linear1 x))), gated linear2(dropout(activation(linear1 x) linear3 x)):
-/// LLaMA's w1, w2 and w3 are linear1, linear2 and linear3. Source: Vaswani et al. 2017, equation 2.
+/// linear2(dropout(activation(linear1 x))), gated linear2(dropout(activation(linear1 x) linear3
+/// x)): LLaMA's w1, w2 and w3 are linear1, linear2 and linear3. Source: Vaswani et al. 2017,
+/// equation 2.
 class FeedForward : public Layer {
   public:
     FeedForward(const FeedForwardOptions& options, RandomState& rng);

@@ -43,8 +43,8 @@ void kaiming_uniform(Variable x, RandomState& rng, const KaimingOptions& options
 void kaiming_normal(Variable x, RandomState& rng, const KaimingOptions& options = {});
 
 /// GPT-2's start: matrices normal with standard deviation 0.02, those that add to the residual
-/// stream (out_proj.weight, linear2.weight) 0.02 / √(2 num_layers), biases 0; weights of norms stay.
-/// Source: Radford et al. 2019, section 2.3, and OpenAI's code.
+/// stream (out_proj.weight, linear2.weight) 0.02 / √(2 num_layers), biases 0; weights of norms
+/// stay. Source: Radford et al. 2019, section 2.3, and OpenAI's code.
 void gpt2(Module& model, RandomState& rng, std::int64_t num_layers);
 
 }  // namespace glassgrad::init

@@ -45,8 +45,8 @@ class Mask {
     /// Boolean, broadcastable to scores of shape (..., query, key): true where a query may look.
     /// Throws ShapeError when a part is for other sizes.
     Tensor allowed(const Shape& scores) const;
-    /// The same without causal and sliding window, whose matrices long texts can't afford; undefined
-    /// when nothing else hides.
+    /// The same without causal and sliding window, whose matrices long texts can't afford;
+    /// undefined when nothing else hides.
     Tensor listed(const Shape& scores) const;
 
   private:

@@ -11,7 +11,7 @@
 namespace glassgrad {
 
 struct MultiHeadAttentionOptions {
-    std::int64_t d_model = 0;       ///< width of queries and of the output
+    std::int64_t d_model = 0;  ///< width of queries and of the output
     std::int64_t num_heads = 0;
     std::int64_t num_kv_heads = 0;  ///< a divisor of num_heads; 0: num_heads. 1: one for all
     std::int64_t head_dim = 0;      ///< 0: d_model / num_heads
@@ -41,12 +41,12 @@ class KeyValueCache {
 /// What attention is called with beside its inputs.
 struct AttentionCall {
     Mask mask = {};
-    /// i64 (tokens,) or (batch, tokens): places of the queries for rotary positions. By default they
-    /// go on from the end of the cache.
+    /// i64 (tokens,) or (batch, tokens): places of the queries for rotary positions. By default
+    /// they go on from the end of the cache.
     Tensor positions = {};
     /// Self-attention puts its keys and values at the end and attends to all of them. Attention to
-    /// something else fills an empty one and takes a filled one instead of key and value. What is in
-    /// it takes no gradient: throws GraphError under grad mode if one is wanted.
+    /// something else fills an empty one and takes a filled one instead of key and value. What is
+    /// in it takes no gradient: throws GraphError under grad mode if one is wanted.
     KeyValueCache* cache = nullptr;
 };
 

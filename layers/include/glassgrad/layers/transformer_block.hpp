@@ -31,8 +31,8 @@ struct BlockCall {
     KeyValueCache* memory_cache = nullptr;
 };
 
-/// Self-attention, attention to a memory if wanted, and a feed-forward network, each with a norm and
-/// a sum around it. Its parts have the names of torch.nn.TransformerEncoderLayer and
+/// Self-attention, attention to a memory if wanted, and a feed-forward network, each with a norm
+/// and a sum around it. Its parts have the names of torch.nn.TransformerEncoderLayer and
 /// TransformerDecoderLayer: self_attn, multihead_attn, linear1, linear2 (linear3), norm1, norm2
 /// (norm3). An encoder's block has neither a causal mask nor a memory, GPT's a causal mask, the
 /// decoder's of 2017 both.
@@ -48,7 +48,7 @@ class TransformerBlock : public Module {
 
     MultiHeadAttention self_attn;
     std::unique_ptr<MultiHeadAttention> multihead_attn;  ///< null without cross-attention
-    FeedForward feed_forward;  ///< its linear layers appear as the block's own
+    FeedForward feed_forward;                   ///< its linear layers appear as the block's own
     std::vector<std::unique_ptr<Layer>> norms;  ///< norm1, norm2, norm3
     Dropout dropout;
     const bool norm_first;

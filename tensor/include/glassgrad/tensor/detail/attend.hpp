@@ -80,13 +80,18 @@ AttentionStepsOf<V> attend(const V& q, const V& k, const V& v,
         return hides ? weighted_sum(a, b) : matmul(a, b);
     };
 
+    const auto seen = [&](std::string_view step, V value) {
+        return options.on_step ? options.on_step(step, value) : value;
+    };
     AttentionStepsOf<V> steps;
-    steps.scores = heads.grouped
-                       ? merge_heads(product(split_heads(q, heads.group), split_heads(k, 1)))
-                       : product(q, k);
+    steps.scores =
+        seen("scores", heads.grouped
+                           ? merge_heads(product(split_heads(q, heads.group), split_heads(k, 1)))
+                           : product(q, k));
     // Without a width all scores are 0, and 0 times 1/√0 would be NaN.
     const double width = std::max(1.0, static_cast<double>(plain(q).shape().back()));
-    steps.scaled = scale(steps.scores, options.scale ? *options.scale : 1 / std::sqrt(width));
+    steps.scaled =
+        seen("scaled", scale(steps.scores, options.scale ? *options.scale : 1 / std::sqrt(width)));
     const DType dtype = plain(q).dtype();
     if (hides) {
         const Shape& shape = plain(steps.scaled).shape();
@@ -101,15 +106,18 @@ AttentionStepsOf<V> attend(const V& q, const V& k, const V& v,
                            ? where(V(allowed), shifted,
                                    V(number(-std::numeric_limits<double>::infinity(), dtype)))
                            : shifted;
+        steps.masked = seen("masked", steps.masked);
     }
-    steps.weights = softmax(hides ? steps.masked : steps.scaled, -1);
+    steps.weights = seen("weights", softmax(hides ? steps.masked : steps.scaled, -1));
     V weights = steps.weights;
     if (options.dropout_p > 0) {
-        weights = steps.dropped = dropout(weights, *options.rng, {.p = options.dropout_p});
+        weights = steps.dropped =
+            seen("dropped", dropout(weights, *options.rng, {.p = options.dropout_p}));
     }
-    steps.output = heads.grouped
-                       ? merge_heads(mix(split_heads(weights, heads.group), split_heads(v, 1)))
-                       : mix(weights, v);
+    steps.output =
+        seen("output", heads.grouped
+                           ? merge_heads(mix(split_heads(weights, heads.group), split_heads(v, 1)))
+                           : mix(weights, v));
     return steps;
 }
 

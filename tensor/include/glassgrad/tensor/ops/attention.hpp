@@ -9,7 +9,9 @@
 #include <glassgrad/tensor/tensor.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string_view>
 
 namespace glassgrad {
 
@@ -62,6 +64,9 @@ struct AttentionOptionsOf {
     double dropout_p = 0;
     CounterRng* rng = nullptr;
     AttentionForm form = AttentionForm::automatic;
+    /// Called with each step and its name (that of AttentionStepsOf) as it is computed; returns
+    /// what is used in its place. Asks for the named form.
+    std::function<V(std::string_view step, const V& value)> on_step = {};
 };
 
 /// All that attention computes on the way.
