@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -68,6 +69,36 @@ void InputFile::read(std::uint64_t offset, std::byte* out, std::size_t count) co
         offset += static_cast<std::uint64_t>(got);
         count -= static_cast<std::size_t>(got);
     }
+}
+
+MappedFile::MappedFile(const std::string& op, const std::string& path)
+    : file_(op, path), where_(op + ": " + path) {
+    if (file_.size() == 0) return;
+    const auto size = static_cast<std::size_t>(file_.size());
+    void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file_.descriptor(), 0);
+    if (memory == MAP_FAILED) fail_system(where_, "cannot map it into memory");
+    bytes_ = {static_cast<const std::byte*>(memory), size};
+}
+
+MappedFile::~MappedFile() {
+    if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+void MappedFile::check() const {
+    struct stat status {};
+    if (::fstat(file_.descriptor(), &status) != 0) fail_system(where_, "cannot look at it");
+    if (static_cast<std::uint64_t>(status.st_size) < bytes_.size()) {
+        fail<FileError>("{}: became shorter while it was read", where_);
+    }
+}
+
+void MappedFile::drop(std::span<const std::byte> part) const noexcept {
+    static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const auto begin = static_cast<std::size_t>(part.data() - bytes_.data());
+    const std::size_t first = (begin + page - 1) / page * page;
+    const std::size_t last = (begin + part.size()) / page * page;
+    if (first >= last) return;
+    (void)::madvise(const_cast<std::byte*>(bytes_.data()) + first, last - first, MADV_DONTNEED);
 }
 
 OutputFile::OutputFile(const std::string& op, const std::string& path)

@@ -154,6 +154,10 @@ void JsonCursor::object(FunctionRef<void(std::string_view)> read) {
         if (next() != '"') fail("a member name in double quotes is expected");
         const std::size_t name_start = start_;
         std::string name = string();
+        if (name.size() > max_json_name_bytes) {
+            fail(name_start, fmt::format("a member name of {} bytes, above the limit of {}",
+                                         name.size(), max_json_name_bytes));
+        }
         if (!names.insert(name)) fail(name_start, fmt::format("member '{}' comes twice", name));
         expect(':', "after a member name");
         path_.push_back({name, no_index});

@@ -1,7 +1,9 @@
 #include <glassgrad/tensor/detail/file.hpp>
+#include <glassgrad/tensor/detail/text.hpp>
 #include <glassgrad/tensor/npy.hpp>
 
 #include "dispatch.hpp"
+#include "element_bits.hpp"
 #include "npy_header.hpp"
 
 #include <algorithm>
@@ -16,8 +18,10 @@ namespace glassgrad {
 
 using detail::fail;
 using detail::hint;
+using detail::integer_at;
 using detail::NpyHeader;
 using detail::quoted;
+using detail::widen_half;
 
 namespace {
 
@@ -29,16 +33,6 @@ struct Source {
     std::uint64_t size = 0;
     std::function<void(std::uint64_t offset, std::byte* out, std::size_t count)> read;
 };
-
-/// `size` bytes as a number.
-std::uint64_t integer_at(const std::byte* bytes, int size, bool big_endian) {
-    std::uint64_t value = 0;
-    for (int i = 0; i < size; ++i) {
-        const std::byte next = bytes[big_endian ? i : size - 1 - i];
-        value = value << 8 | std::to_integer<std::uint64_t>(next);
-    }
-    return value;
-}
 
 /// The text of the header, and where the data starts.
 std::string read_header_text(const Source& source, std::uint64_t& data_offset) {
@@ -112,19 +106,6 @@ void check_size(const Source& source, const NpyHeader& header, std::uint64_t dat
                         source.where, found - expected, header.shape, quoted(header.descr),
                         expected, found);
     }
-}
-
-/// The float of IEEE's 16 bits.
-float widen_half(std::uint64_t bits) {
-    const auto sign = static_cast<std::uint32_t>(bits >> 15 << 31);
-    const auto exponent = static_cast<std::uint32_t>(bits >> 10 & 0x1f);
-    const auto fraction = static_cast<std::uint32_t>(bits & 0x3ff);
-    if (exponent == 0) {
-        const float size = static_cast<float>(fraction) * 0x1p-24f;
-        return sign ? -size : size;
-    }
-    const std::uint32_t wide = exponent == 31 ? 0xff : exponent + (127 - 15);
-    return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
 }
 
 /// Row-major offsets in the order in which a Fortran file lists its elements.

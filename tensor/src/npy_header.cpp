@@ -2,6 +2,8 @@
 
 #include "fail.hpp"
 
+#include <glassgrad/tensor/detail/text.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -9,19 +11,6 @@
 #include <utility>
 
 namespace glassgrad::detail {
-
-std::string quoted(std::string_view text) {
-    constexpr std::size_t longest = 40;
-    std::string result = "'";
-    for (const char c : text.substr(0, longest)) {
-        if (c >= ' ' && c <= '~') {
-            result += c;
-        } else {
-            result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-        }
-    }
-    return result + (text.size() > longest ? "...'" : "'");
-}
 
 namespace {
 

@@ -21,7 +21,4 @@ struct NpyHeader {
 /// Throws FileError; its text starts with `where`.
 NpyHeader parse_npy_header(std::string_view text, std::string_view where);
 
-/// Printable text for errors, cut when long, in quotes.
-std::string quoted(std::string_view text);
-
 }  // namespace glassgrad::detail

@@ -134,6 +134,18 @@ std::optional<Base64Fault> decode_base64(std::string_view text, std::vector<std:
     return std::nullopt;
 }
 
+std::string quoted(std::string_view text, std::size_t longest) {
+    std::string result = "'";
+    for (const char c : text.substr(0, longest)) {
+        if (c >= ' ' && c <= '~') {
+            result += c;
+        } else {
+            result += "\\x" + to_hex({&c, 1});
+        }
+    }
+    return result + (text.size() > longest ? "...'" : "'");
+}
+
 std::string to_hex(std::string_view bytes) {
     constexpr std::string_view digits = "0123456789abcdef";
     std::string result;

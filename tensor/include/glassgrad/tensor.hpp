@@ -8,6 +8,7 @@
 #include <glassgrad/tensor/npy.hpp>
 #include <glassgrad/tensor/ops.hpp>
 #include <glassgrad/tensor/random.hpp>
+#include <glassgrad/tensor/safetensors.hpp>
 #include <glassgrad/tensor/scope.hpp>
 #include <glassgrad/tensor/shape.hpp>
 #include <glassgrad/tensor/tensor.hpp>

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace glassgrad::detail {
@@ -17,12 +18,33 @@ class InputFile {
     InputFile& operator=(const InputFile&) = delete;
 
     std::uint64_t size() const noexcept { return size_; }
+    int descriptor() const noexcept { return descriptor_; }
     void read(std::uint64_t offset, std::byte* out, std::size_t count) const;
 
   private:
     std::string where_;
     int descriptor_ = -1;
     std::uint64_t size_ = 0;
+};
+
+/// A regular file seen as memory, which need not be aligned to anything. A file that another
+/// process shortens is refused by `check`; one that is shortened after that ends the program.
+class MappedFile {
+  public:
+    MappedFile(const std::string& op, const std::string& path);
+    ~MappedFile();
+    MappedFile(const MappedFile&) = delete;
+    MappedFile& operator=(const MappedFile&) = delete;
+
+    std::span<const std::byte> bytes() const noexcept { return bytes_; }
+    void check() const;
+    /// The whole pages among these bytes leave memory; they come back when they are read.
+    void drop(std::span<const std::byte> part) const noexcept;
+
+  private:
+    InputFile file_;
+    std::string where_;
+    std::span<const std::byte> bytes_;
 };
 
 /// A file beside `path` that `commit` syncs and renames to it; without a commit it is removed.

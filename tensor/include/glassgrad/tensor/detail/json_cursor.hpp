@@ -17,6 +17,7 @@
 namespace glassgrad::detail {
 
 inline constexpr int max_json_depth = 64;
+inline constexpr std::size_t max_json_name_bytes = 4096;
 
 /// Why a text was refused. The reader turns it into a FileError.
 struct JsonFailure {

@@ -42,6 +42,9 @@ struct Base64Fault {
 /// Appends the decoded bytes; standard alphabet, padded, no blanks.
 std::optional<Base64Fault> decode_base64(std::string_view text, std::vector<std::byte>& bytes);
 
+/// Printable text for errors, in quotes, cut after `longest` bytes.
+std::string quoted(std::string_view text, std::size_t longest = 40);
+
 std::string to_hex(std::string_view bytes);
 /// None unless `text` is pairs of digits 0-9a-f.
 std::optional<std::string> from_hex(std::string_view text);
