@@ -161,7 +161,7 @@ def encoder(c, p, x):
         h = p.layer_norm("norm", h, c["norm_eps"])
     y = F.gelu(p.linear("masked_head.dense", h, width))
     y = p.layer_norm("masked_head.norm", y, c["norm_eps"])
-    logits = y @ embedding.T + p.get("masked_head.decoder.bias", c["vocab_size"])
+    logits = y @ embedding.T + p.get("masked_head.bias", c["vocab_size"])
     pooled = torch.tanh(p.linear("pooler", h[:, 0], width))
     return {"logits": logits, "classes": p.linear("classifier", pooled, c["num_classes"])}
 

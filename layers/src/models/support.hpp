@@ -1,0 +1,41 @@
+#pragma once
+// What models do alike before their first layer.
+
+#include <glassgrad/layers/embedding.hpp>
+#include <glassgrad/layers/linear.hpp>
+#include <glassgrad/layers/mask.hpp>
+#include <glassgrad/layers/models/causal_model.hpp>
+
+#include <string_view>
+
+namespace glassgrad::detail {
+
+/// A configuration as it came, once it is valid.
+template <class Config>
+const Config& validated(const Config& config) {
+    validate(config);
+    return config;
+}
+
+/// Throws TypeError or ShapeError unless ids are i64 (batch, tokens).
+void check_ids(std::string_view model, const Tensor& ids);
+/// Throws TypeError or ShapeError unless `keep` is boolean (batch, cached + tokens) or undefined.
+void check_keep(std::string_view model, const Tensor& ids, const Tensor& keep, std::int64_t cached);
+/// The positions given, or those that go on from `cached`: i64 (tokens,) or (batch, tokens), each
+/// below `context`. Throws ShapeError naming both lengths, or IndexError for a position.
+Tensor positions_of(std::string_view model, const Tensor& ids, const Tensor& given,
+                    std::int64_t cached, std::int64_t context);
+
+/// The padding's mask; none for an undefined `keep`.
+Mask padding_of(const Tensor& keep);
+
+/// The cache with one entry a layer, made when it is empty; null without. Throws ValueError when it
+/// is of another model.
+std::vector<KeyValueCache>* layers_of(std::string_view model, DecoderCache* cache,
+                                      std::size_t num_layers);
+
+/// A head of its own, without a bias, or one that shares `embedding`.
+Linear make_head(bool tied, const Embedding& embedding, std::int64_t vocab_size, RandomState& rng,
+                 const ModelOptions& options);
+
+}  // namespace glassgrad::detail
