@@ -10,6 +10,7 @@
 #include <glassgrad/layers/gradcheck.hpp>
 #include <glassgrad/layers/init.hpp>
 #include <glassgrad/layers/linear.hpp>
+#include <glassgrad/layers/llama2c.hpp>
 #include <glassgrad/layers/mask.hpp>
 #include <glassgrad/layers/models/causal_model.hpp>
 #include <glassgrad/layers/models/encoder.hpp>
