@@ -78,10 +78,11 @@ Variable rotary(const Variable& x, const Variable& cos, const Variable& sin,
     const auto to_cos = [pairing](const auto& gy, const auto& in) {
         return sum_pairs(gy * in, pairing);
     };
-    const auto to_sin = [pairing](const auto& gy, const auto& in, const auto& c) {
+    const auto to_sin = [pairing](const auto& gy, const auto& in) {
         using V = std::remove_cvref_t<decltype(gy)>;
+        const Shape pairs{in.shape().back() / 2};
         const V quarter =
-            rotary(in, V(zeros(c.shape(), c.dtype())), V(ones(c.shape(), c.dtype())), pairing);
+            rotary(in, V(zeros(pairs, in.dtype())), V(ones(pairs, in.dtype())), pairing);
         return sum_pairs(gy * quarter, pairing);
     };
     return record(
@@ -89,7 +90,7 @@ Variable rotary(const Variable& x, const Variable& cos, const Variable& sin,
         [=] {
             return Attributes{{"halves", pairing == RotaryPairing::halves}};
         },
-        edge(x, to_x, cos, sin), edge(cos, to_cos, x), edge(sin, to_sin, x, cos));
+        edge(x, to_x, cos, sin), edge(cos, to_cos, x), edge(sin, to_sin, x));
 }
 
 }  // namespace glassgrad
