@@ -1,4 +1,4 @@
-// Configurations, generation, refusals, and the names and layouts of Hugging Face's files.
+// Configurations, generation, refusals.
 
 #include "support/catch.hpp"
 #include "support/throws.hpp"
@@ -272,62 +272,6 @@ TEST_CASE("generation refuses prompts and options that cannot be meant") {
         "token");
 }
 
-TEST_CASE("GPT-2's names and Conv1D weights become ours and go back") {
-    const auto model = make<Gpt>(gpt_config);
-    const StateDict ours = model->state_dict();
-    const StateDict theirs = gpt2_to_hugging_face(ours);
-    const auto find = [](const StateDict& state, std::string_view name) {
-        for (const auto& [each, x] : state) {
-            if (each == name) return x;
-        }
-        return Tensor();
-    };
-    // Conv1D is x W + b with W (in, out); c_attn has queries, keys and values side by side.
-    const Tensor x = RandomState(3).randn({2, 12});
-    const Tensor c_attn = find(theirs, "transformer.h.1.attn.c_attn.weight");
-    REQUIRE(c_attn.shape() == Shape{12, 36});
-    const Tensor keys =
-        slice(matmul(x, c_attn), 1, {.start = 12, .stop = 24}) +
-        slice(find(theirs, "transformer.h.1.attn.c_attn.bias"), 0, {.start = 12, .stop = 24});
-    CHECK(max(abs(keys - model->blocks[1].self_attn.k_proj(x).value())).item() < 1e-14);
-    const Tensor square = find(theirs, "transformer.h.0.attn.c_proj.weight");
-    CHECK(square.at({2, 5}) == model->blocks[0].self_attn.out_proj.weight.value().at({5, 2}));
-    CHECK(find(theirs, "transformer.h.0.mlp.c_fc.weight").shape() == Shape{12, 20});
-    CHECK_FALSE(find(theirs, "lm_head.weight").defined());
-
-    StateDict file = theirs;
-    file.emplace_back("transformer.h.0.attn.bias", ones({1, 1, 9, 9}, boolean));
-    file.emplace_back("h.1.attn.masked_bias", full({}, -1e4, f64));
-    RandomState rng(9);
-    Gpt other(gpt_config, rng, {.dtype = f64});
-    other.load_state_dict(gpt2_from_hugging_face(file));
-    const Tensor ids = tensor({{1, 5, 9, 2}}, i64);
-    CHECK(max(abs(other(ids).value() - (*model)(ids).value())).item() == 0);
-
-    file.emplace_back("h.0.attn.rotary.weight", x);
-    file.emplace_back("h.7.mlp.c_fc.weight", ones({3}));
-    CHECK(text_of<ValueError>([&] { gpt2_from_hugging_face(file); }) ==
-          "gpt2_from_hugging_face: unexpected h.0.attn.rotary.weight; h.7.mlp.c_fc.weight is (3,), "
-          "not (in, out)");
-    StateDict part = ours;
-    std::erase_if(part,
-                  [](const auto& each) { return each.first == "blocks.0.self_attn.k_proj.bias"; });
-    CHECK_THAT(text_of<ValueError>([&] { gpt2_to_hugging_face(part); }),
-               Catch::Matchers::StartsWith("gpt2_to_hugging_face: blocks.0.self_attn.q_proj.bias "
-                                           "needs q_proj, k_proj and v_proj beside it"));
-}
-
-TEST_CASE("a Conv1D weight is told by its layer, not by its shape") {
-    const StateDict file = {
-        {"h.0.mlp.c_fc.weight", tensor({{1., 2., 3., 4.}, {0., -1., .5, 2.}, {5., 0., 1., -2.}})},
-        {"h.0.attn.c_proj.weight", tensor({{1, 2}, {3, 4}})}};
-    const StateDict ours = gpt2_from_hugging_face(file);
-    REQUIRE(ours[0].first == "blocks.0.linear1.weight");
-    const Tensor y = matmul(tensor({{1, 2, -1}}), ours[0].second, {.transpose_b = true});
-    CHECK(allclose(y, tensor({{-4, 0, 3, 10}})));
-    CHECK(allclose(ours[1].second, tensor({{1, 3}, {2, 4}})));
-}
-
 TEST_CASE("a tied head gives the gradient of both its uses") {
     RandomState rng(1);
     const Embedding table(3, 2, rng, {.dtype = f64});
@@ -342,29 +286,4 @@ TEST_CASE("a tied head gives the gradient of both its uses") {
         tensor({{.187690609, -.952964942}, {-.143490936, -.399007881}, {-.25161669, .799318201}},
                f64),
         {.rtol = 0, .atol = 1e-9}));
-}
-
-TEST_CASE("LLaMA's names become ours, in either rotary layout, with the same logits") {
-    const Tensor ids = tensor({{1, 5, 9, 2, 11}}, i64);
-    LlamaConfig halves = llama_config;
-    halves.rotary_pairing = RotaryPairing::halves;
-    const auto model = make<Llama>(llama_config);
-    const Tensor wanted = (*model)(ids).value();
-    StateDict theirs = llama_to_hugging_face(model->state_dict(), llama_config);
-    theirs.emplace_back("model.layers.0.self_attn.rotary_emb.inv_freq", ones({2}));
-    for (const LlamaConfig& config : {llama_config, halves}) {
-        RandomState rng(2);
-        Llama other(config, rng, {.dtype = f64});
-        other.load_state_dict(llama_from_hugging_face(theirs, config));
-        CHECK(max(abs(other(ids).value() - wanted)).item() < 1e-12);
-    }
-    // Without the permutation the logits are others.
-    RandomState rng(2);
-    Llama wrong(halves, rng, {.dtype = f64});
-    wrong.load_state_dict(model->state_dict());
-    CHECK(max(abs(wrong(ids).value() - wanted)).item() > 1e-3);
-    CHECK(
-        text_of<ValueError>([&] {
-            llama_from_hugging_face({{"model.layers.x.mlp.up_proj.weight", ones({2, 2})}}, halves);
-        }) == "llama_from_hugging_face: unexpected model.layers.x.mlp.up_proj.weight");
 }

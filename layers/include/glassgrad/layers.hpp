@@ -18,6 +18,7 @@
 #include <glassgrad/layers/models/gpt.hpp>
 #include <glassgrad/layers/models/hugging_face.hpp>
 #include <glassgrad/layers/models/llama.hpp>
+#include <glassgrad/layers/models/model_file.hpp>
 #include <glassgrad/layers/models/seq2seq.hpp>
 #include <glassgrad/layers/module.hpp>
 #include <glassgrad/layers/module_list.hpp>
