@@ -1,7 +1,8 @@
-// Models in files: Hugging Face's names and layouts, and .safetensors with a configuration.
+// Models in files: Hugging Face's names and layouts, .safetensors with a configuration, llama2.c's.
 
 #include "support/catch.hpp"
 #include "support/throws.hpp"
+#include "tensor/support/manifest.hpp"
 #include "tensor/support/npy_bytes.hpp"
 
 #include <glassgrad/layers.hpp>
@@ -226,4 +227,21 @@ TEST_CASE("a file that is no model, or of another one, is refused before anythin
     mixed[1].second = mixed[1].second.astype(f32);
     CHECK_THAT(says(mixed, {{"config", to_json(gpt_config)}}),
                Catch::Matchers::EndsWith("position.weight is f32"));
+}
+
+TEST_CASE("llama2.c's models give the logits of their manifest") {
+    const auto check = [](const glassgrad::testing::ManifestFile& file) {
+        if (!file.valid || !file.expect.contains("logits_last")) return false;
+        const auto model = load_llama2c(file.path);
+        const auto tokens = file.expect["tokens"].get<std::vector<std::int64_t>>();
+        const Tensor logits =
+            (*model)(from_span<std::int64_t>(tokens, {1, std::int64_t(tokens.size())})).value();
+        const Tensor wanted = from_values(file.expect["logits_last"].get<std::vector<double>>(),
+                                          {logits.size(-1)}, f32);
+        const Tensor last = select(select(logits, 0, 0), 0, -1);
+        CHECK(max(abs(last - wanted)).item() < file.expect["tolerance_f32"].get<double>());
+        return true;
+    };
+    const std::size_t count = glassgrad::testing::for_each_file("llama2c", check);
+    CHECK((count == 0 || count == 2));
 }

@@ -1,3 +1,4 @@
+#include <glassgrad/layers/llama2c.hpp>
 #include <glassgrad/layers/models/hugging_face.hpp>
 #include <glassgrad/layers/models/model_file.hpp>
 #include <glassgrad/tensor/error.hpp>
@@ -164,6 +165,22 @@ std::unique_ptr<Llama> load_llama(const std::string& path) {
     RandomState rng(0);
     auto model = std::make_unique<Llama>(config, rng, ModelOptions{.dtype = file.dtype()});
     model->load_state_dict(file.file.tensors);
+    return model;
+}
+
+std::unique_ptr<Llama> load_llama2c(const std::string& path) {
+    const Llama2cCheckpoint file = load_llama2c_checkpoint(path);
+    RandomState rng(0);
+    auto model = std::make_unique<Llama>(LlamaConfig{.vocab_size = file.vocab_size,
+                                                     .context_length = file.context_length,
+                                                     .d_model = file.d_model,
+                                                     .num_layers = file.num_layers,
+                                                     .num_heads = file.num_heads,
+                                                     .num_kv_heads = file.num_kv_heads,
+                                                     .d_ff = file.d_ff,
+                                                     .tie_head = file.shares_head},
+                                         rng);
+    model->load_state_dict(file.weights);
     return model;
 }
 

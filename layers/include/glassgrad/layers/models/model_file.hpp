@@ -26,4 +26,8 @@ std::unique_ptr<Llama> load_llama(const std::string& path);
 void load_model(const std::string& path, Gpt& model);
 void load_model(const std::string& path, Llama& model);
 
+/// The model of one of llama2.c's checkpoints, f32, with neighbours for pairs and a norm_eps of
+/// 1e-5. Throws as `load_llama2c_checkpoint`.
+std::unique_ptr<Llama> load_llama2c(const std::string& path);
+
 }  // namespace glassgrad
