@@ -56,22 +56,13 @@ std::uint64_t digest(const Tensor& x) {
 
 class Recomputing {
   public:
-    explicit Recomputing(bool watched) noexcept
-        : recomputing_(std::exchange(detail::recomputing, true)),
-          before_(std::exchange(detail::observers_before, detail::observer_count)),
-          watched_(std::exchange(detail::watched_first, watched)) {}
-    ~Recomputing() {
-        detail::recomputing = recomputing_;
-        detail::observers_before = before_;
-        detail::watched_first = watched_;
-    }
+    Recomputing() noexcept : previous_(std::exchange(detail::recomputing, true)) {}
+    ~Recomputing() { detail::recomputing = previous_; }
     Recomputing(const Recomputing&) = delete;
     Recomputing& operator=(const Recomputing&) = delete;
 
   private:
-    bool recomputing_;
-    int before_;
-    bool watched_;
+    bool previous_;
 };
 
 struct CheckpointNode final : Node {
@@ -97,7 +88,7 @@ struct CheckpointNode final : Node {
 
     Variable recompute() override {
         const GradMode on(true);
-        const Recomputing again(watched);
+        const Recomputing again;
         const detail::ReplayedIds ids(first_id);
         Variable y = function(arguments);
         const char* problem = nullptr;
@@ -127,7 +118,6 @@ struct CheckpointNode final : Node {
     std::vector<Variable> arguments;
     std::vector<NodePtr> next;
     std::uint64_t bits;
-    bool watched = detail::watched();
 };
 
 /// The nodes behind `root` that were there before `first`.

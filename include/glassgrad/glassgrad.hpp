@@ -4,4 +4,5 @@
 #include <glassgrad/layers.hpp>
 #include <glassgrad/tensor.hpp>
 #include <glassgrad/trace.hpp>
+#include <glassgrad/training.hpp>
 #include <glassgrad/version.hpp>

@@ -45,8 +45,7 @@ SdpaOptions plain_options(const AttentionOptionsOf<V>& options) {
             .alibi = value(options.alibi),
             .dropout_p = options.dropout_p,
             .rng = options.rng,
-            .form = options.form,
-            .tile = options.tile};
+            .form = options.form};
 }
 
 /// (..., heads, rows, columns) as (..., heads / group, group, rows, columns).

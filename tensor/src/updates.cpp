@@ -1,0 +1,115 @@
+#include <glassgrad/tensor/detail/updates.hpp>
+
+#include "dispatch.hpp"
+#include "parallel.hpp"
+
+#include <cmath>
+
+namespace glassgrad::detail {
+namespace {
+
+/// f(i) for all elements of `w`, in the element type T: `each(T{}, f)`.
+template <class F>
+void update(std::string_view op, Tensor& w, const F& f) {
+    with_float(op, w.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        const auto loop = f(T{});
+        for_elements(w.numel(), [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t i = begin; i < end; ++i) loop(i);
+        });
+    });
+}
+
+}  // namespace
+
+void own(Tensor& x) {
+    with_type(x.dtype(), [&](auto type) { (void)x.mutable_data<typename decltype(type)::type>(); });
+}
+
+void sgd_update(Tensor& w, const Tensor& g, Tensor& velocity, const SgdStep& step) {
+    update("sgd", w, [&](auto zero) {
+        using T = decltype(zero);
+        T* pw = w.mutable_data<T>();
+        T* pv = velocity.defined() ? velocity.mutable_data<T>() : nullptr;
+        const T* pg = g.data<T>();
+        const T lr = static_cast<T>(step.lr);
+        const T momentum = static_cast<T>(step.momentum);
+        const T share = static_cast<T>(1 - step.dampening);
+        const T decay = static_cast<T>(step.weight_decay);
+        const bool first = step.first;
+        const bool nesterov = step.nesterov;
+        return [=](std::int64_t i) {
+            T direction = decay == 0 ? pg[i] : pg[i] + decay * pw[i];
+            if (pv) {
+                pv[i] = first ? direction : momentum * pv[i] + share * direction;
+                direction = nesterov ? direction + momentum * pv[i] : pv[i];
+            }
+            pw[i] -= lr * direction;
+        };
+    });
+}
+
+void adam_update(Tensor& w, const Tensor& g, Tensor& mean, Tensor& square, const AdamStep& step) {
+    update("adam", w, [&](auto zero) {
+        using T = decltype(zero);
+        T* pw = w.mutable_data<T>();
+        T* pm = mean.mutable_data<T>();
+        T* ps = square.mutable_data<T>();
+        const T* pg = g.data<T>();
+        const auto number = static_cast<double>(step.number);
+        // 1 - beta^n, which for a large n is 1 and for a small one is computed without loss.
+        const double correction1 = -std::expm1(number * std::log(step.beta1));
+        const double correction2 = -std::expm1(number * std::log(step.beta2));
+        const T beta1 = static_cast<T>(step.beta1);
+        const T beta2 = static_cast<T>(step.beta2);
+        const T rest1 = static_cast<T>(1 - step.beta1);
+        const T rest2 = static_cast<T>(1 - step.beta2);
+        const T eps = static_cast<T>(step.eps);
+        const T size = static_cast<T>(step.lr / correction1);
+        const T root = static_cast<T>(std::sqrt(correction2));
+        const T keep = static_cast<T>(step.decoupled ? 1 - step.lr * step.weight_decay : 1);
+        const T decay = static_cast<T>(step.decoupled ? 0 : step.weight_decay);
+        return [=](std::int64_t i) {
+            const T value = keep * pw[i];
+            const T gradient = pg[i] + decay * pw[i];
+            pm[i] = beta1 * pm[i] + rest1 * gradient;
+            ps[i] = beta2 * ps[i] + rest2 * gradient * gradient;
+            pw[i] = value - size * pm[i] / (std::sqrt(ps[i]) / root + eps);
+        };
+    });
+}
+
+void lion_update(Tensor& w, const Tensor& g, Tensor& mean, const LionStep& step) {
+    update("lion", w, [&](auto zero) {
+        using T = decltype(zero);
+        T* pw = w.mutable_data<T>();
+        T* pm = mean.mutable_data<T>();
+        const T* pg = g.data<T>();
+        const T lr = static_cast<T>(step.lr);
+        const T beta1 = static_cast<T>(step.beta1);
+        const T beta2 = static_cast<T>(step.beta2);
+        const T rest1 = static_cast<T>(1 - step.beta1);
+        const T rest2 = static_cast<T>(1 - step.beta2);
+        const T keep = static_cast<T>(1 - step.lr * step.weight_decay);
+        return [=](std::int64_t i) {
+            const T blended = beta1 * pm[i] + rest1 * pg[i];
+            // NaN stays: a comparison would turn it into a step of a full lr.
+            const T sign = blended > 0 ? T{1} : blended < 0 ? T{-1} : blended;
+            pw[i] = keep * pw[i] - lr * sign;
+            pm[i] = beta2 * pm[i] + rest2 * pg[i];
+        };
+    });
+}
+
+void blend(Tensor& x, double a, const Tensor& y, double b) {
+    update("blend", x, [&](auto zero) {
+        using T = decltype(zero);
+        T* px = x.mutable_data<T>();
+        const T* py = y.data<T>();
+        const T fa = static_cast<T>(a);
+        const T fb = static_cast<T>(b);
+        return [=](std::int64_t i) { px[i] = fa * px[i] + fb * py[i]; };
+    });
+}
+
+}  // namespace glassgrad::detail

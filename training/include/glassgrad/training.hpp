@@ -1,0 +1,10 @@
+#pragma once
+// All of training/.
+
+#include <glassgrad/layers.hpp>
+#include <glassgrad/training/average.hpp>
+#include <glassgrad/training/clip.hpp>
+#include <glassgrad/training/gradient_tree.hpp>
+#include <glassgrad/training/optimizers.hpp>
+#include <glassgrad/training/schedule.hpp>
+#include <glassgrad/training/stopping.hpp>
