@@ -67,6 +67,9 @@ int main() {
     set(GLASSGRAD_CBLAS_ASKED "${cblas_asked}" CACHE INTERNAL "BLAS known to have cblas")
 endif()
 
+find_package(LibZip QUIET)
+glassgrad_require(LibZip libzip-dev)
+
 find_package(xtensor QUIET)
 glassgrad_require(xtensor libxtensor-dev)
 if(xtensor_VERSION VERSION_LESS 0.24)

@@ -56,13 +56,22 @@ std::uint64_t digest(const Tensor& x) {
 
 class Recomputing {
   public:
-    Recomputing() noexcept : previous_(std::exchange(detail::recomputing, true)) {}
-    ~Recomputing() { detail::recomputing = previous_; }
+    explicit Recomputing(bool watched) noexcept
+        : recomputing_(std::exchange(detail::recomputing, true)),
+          before_(std::exchange(detail::observers_before, detail::observer_count)),
+          watched_(std::exchange(detail::watched_first, watched)) {}
+    ~Recomputing() {
+        detail::recomputing = recomputing_;
+        detail::observers_before = before_;
+        detail::watched_first = watched_;
+    }
     Recomputing(const Recomputing&) = delete;
     Recomputing& operator=(const Recomputing&) = delete;
 
   private:
-    bool previous_;
+    bool recomputing_;
+    int before_;
+    bool watched_;
 };
 
 struct CheckpointNode final : Node {
@@ -88,7 +97,7 @@ struct CheckpointNode final : Node {
 
     Variable recompute() override {
         const GradMode on(true);
-        const Recomputing again;
+        const Recomputing again(watched);
         const detail::ReplayedIds ids(first_id);
         Variable y = function(arguments);
         const char* problem = nullptr;
@@ -118,6 +127,7 @@ struct CheckpointNode final : Node {
     std::vector<Variable> arguments;
     std::vector<NodePtr> next;
     std::uint64_t bits;
+    bool watched = detail::watched();
 };
 
 /// The nodes behind `root` that were there before `first`.

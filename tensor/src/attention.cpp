@@ -2,6 +2,7 @@
 
 #include <glassgrad/tensor/detail/attend.hpp>
 #include <glassgrad/tensor/detail/finite.hpp>
+#include <glassgrad/tensor/detail/tiled_attention.hpp>
 #include <glassgrad/tensor/ops.hpp>
 
 #include "dispatch.hpp"
@@ -165,6 +166,10 @@ void check_options(const SdpaOptions& options, const Tensor& q, const Shape& sco
         fail<ValueError>(hint("pass 0 for none"), "{}: the window {} is negative", sdpa,
                          options.window);
     }
+    if (options.tile < 0) {
+        fail<ValueError>(hint("pass 0 to leave it to the library"), "{}: the tile {} is negative",
+                         sdpa, options.tile);
+    }
     if (mask.defined()) {
         if (mask.dtype() != boolean && mask.dtype() != q.dtype()) {
             fail<TypeError>(
@@ -280,6 +285,8 @@ Tensor detail::alibi_bias(const Tensor& slopes, std::int64_t queries, std::int64
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const SdpaOptions& options) {
+    if (!options.on_step && detail::takes_tiles(q, k, v, options, false))
+        return tiled_attention(q, k, v, options);
     return detail::attend(q, k, v, options).output;
 }
 SdpaSteps scaled_dot_product_attention_steps(const Tensor& q, const Tensor& k, const Tensor& v,

@@ -91,4 +91,12 @@ Tensor CounterRng::bernoulli(double p, const Shape& shape) {
     return result;
 }
 
+void CounterRng::peek_bernoulli(double p, std::int64_t first, std::span<bool> out) const {
+    for_numbers(position_ + static_cast<std::uint64_t>(first),
+                static_cast<std::int64_t>(out.size()), key_,
+                [out, p](std::int64_t i, std::uint64_t bits) {
+                    out[static_cast<std::size_t>(i)] = to_unit(bits) < p;
+                });
+}
+
 }  // namespace glassgrad

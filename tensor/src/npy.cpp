@@ -4,12 +4,11 @@
 
 #include "dispatch.hpp"
 #include "element_bits.hpp"
-#include "npy_header.hpp"
+#include "npy_source.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -25,14 +24,9 @@ using detail::widen_half;
 
 namespace {
 
-constexpr std::string_view magic = "\x93NUMPY";
+using Source = detail::NpySource;
 
-/// The bytes of a file, wherever they are.
-struct Source {
-    std::string where;  ///< how errors start
-    std::uint64_t size = 0;
-    std::function<void(std::uint64_t offset, std::byte* out, std::size_t count)> read;
-};
+constexpr std::string_view magic = "\x93NUMPY";
 
 /// The text of the header, and where the data starts.
 std::string read_header_text(const Source& source, std::uint64_t& data_offset) {
@@ -218,7 +212,9 @@ Tensor read_data(const Source& source, const NpyHeader& header, std::uint64_t of
     return result;
 }
 
-Tensor read_array(const Source& source) {
+}  // namespace
+
+Tensor detail::read_npy(const Source& source) {
     std::uint64_t offset = 0;
     const std::string text = read_header_text(source, offset);
     const NpyHeader header = detail::parse_npy_header(text, source.where);
@@ -226,8 +222,7 @@ Tensor read_array(const Source& source) {
     return read_data(source, header, offset);
 }
 
-/// What np.save puts before the data of `x`.
-std::string header_for(const Tensor& x) {
+std::string detail::npy_head(const Tensor& x) {
     constexpr std::size_t growth_digits = 21;  // NumPy leaves room for a longer first axis
     const char order = std::endian::native == std::endian::big ? '>' : '<';
     const std::string descr = x.dtype() == boolean ? "|b1"
@@ -246,26 +241,30 @@ std::string header_for(const Tensor& x) {
     return result + text;
 }
 
-}  // namespace
-
 Tensor load_npy(const std::string& path) {
     const detail::InputFile file("load_npy", path);
-    return read_array({"load_npy: " + path, file.size(),
-                       [&](std::uint64_t offset, std::byte* out, std::size_t count) {
-                           file.read(offset, out, count);
-                       }});
+    return detail::read_npy({"load_npy: " + path, file.size(),
+                             [&](std::uint64_t offset, std::byte* out, std::size_t count) {
+                                 file.read(offset, out, count);
+                             }});
 }
 
 Tensor parse_npy(std::span<const std::byte> bytes, std::string_view name) {
-    return read_array({fmt::format("parse_npy: {}", name), bytes.size(),
-                       [&](std::uint64_t offset, std::byte* out, std::size_t count) {
-                           if (count > 0) std::memcpy(out, bytes.data() + offset, count);
-                       }});
+    return detail::read_npy({fmt::format("parse_npy: {}", name), bytes.size(),
+                             [&](std::uint64_t offset, std::byte* out, std::size_t count) {
+                                 if (count > 0) std::memcpy(out, bytes.data() + offset, count);
+                             }});
+}
+
+std::string to_npy(const Tensor& x) {
+    const auto* data = reinterpret_cast<const char*>(x.bytes());
+    return detail::npy_head(x).append(data,
+                                      static_cast<std::size_t>(x.numel()) * item_size(x.dtype()));
 }
 
 void save_npy(const std::string& path, const Tensor& x) {
     const std::byte* data = x.bytes();
-    const std::string header = header_for(x);
+    const std::string header = detail::npy_head(x);
     detail::OutputFile file("save_npy", path);
     file.write(header.data(), header.size());
     file.write(data, static_cast<std::size_t>(x.numel()) * item_size(x.dtype()));

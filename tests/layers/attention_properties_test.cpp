@@ -1,7 +1,10 @@
 // What holds for attention with any sizes, heads, masks and positions: random cases of one seed.
 
 #include "support/catch.hpp"
+<<<<<<< HEAD
+=======
 #include "support/threads.hpp"
+>>>>>>> b8c72fd (training/: optimizers, schedules, clipping, the tree of micro-batches, averages, early stop)
 
 #include <glassgrad/layers.hpp>
 
@@ -468,6 +471,8 @@ TEST_CASE("texts of unequal lengths in one batch give what each gives alone, gra
     }
 }
 
+<<<<<<< HEAD
+=======
 TEST_CASE("a block gives the same bits for 1, 2 and 4 threads") {
     RandomState rng(18);
     TransformerBlock block(
@@ -495,6 +500,7 @@ TEST_CASE("a block gives the same bits for 1, 2 and 4 threads") {
     }
 }
 
+>>>>>>> b8c72fd (training/: optimizers, schedules, clipping, the tree of micro-batches, averages, early stop)
 TEST_CASE("training drops, evaluation does not, and the state survives a change of type") {
     RandomState rng(19);
     BlockOptions options{.attention = {.d_model = 8, .num_heads = 2, .dropout = 0.3},

@@ -251,6 +251,26 @@ TEST_CASE("padding on the left with positions of its own changes nothing for the
     }
 }
 
+TEST_CASE("what padding holds reaches no real token, not even NaN") {
+    for (const char* name : {"gpt, own head", "llama, neighbours"}) {
+        INFO(name);
+        const Run run = run_of(cases().at(name));
+        const auto& model = dynamic_cast<const CausalModel&>(*run.model);
+        const CausalCall call{.keep = tensor({{0, 0, 1, 1, 1}}, boolean),
+                              .positions = tensor({{0, 0, 0, 1, 2}}, i64)};
+        const auto real = [&] {
+            const Tensor logits = model(tensor({{10, 10, 4, 9, 2}}, i64), call).value();
+            return slice(logits, 1, {.start = 2});
+        };
+        const Tensor before = real();
+        Variable table = run.model->parameter_at("embedding.weight");
+        Tensor wild = table.value();
+        for (std::int64_t i = 0; i < wild.size(1); ++i) wild.set({10, i}, std::nan(""));
+        table.set_value(wild);
+        CHECK(max(abs(real() - before)).item() == 0);
+    }
+}
+
 TEST_CASE("a tied head is one tensor with two names: gradients add, and loading keeps it one") {
     const json& each = cases().at("gpt, tied head");
     const Run run = run_of(each);

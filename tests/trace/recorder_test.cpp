@@ -334,3 +334,64 @@ TEST_CASE("Attention is recorded point by point, and the trace is the file") {
                        {.rtol = 1e-4, .atol = 1e-6}));
     }
 }
+
+TEST_CASE("Heads of every block are recorded point by point, under the paths of their parameters") {
+    struct Stack : Module {
+        explicit Stack(RandomState& rng) {
+            const BlockOptions options{.attention = {.d_model = 8,
+                                                     .num_heads = 4,
+                                                     .num_kv_heads = 2,
+                                                     .dropout = 0.25,
+                                                     .rotary = RotaryOptions{}},
+                                       .feed_forward = {.d_model = 8, .d_ff = 6}};
+            blocks.append(options, rng);
+            blocks.append(options, rng);
+            register_module("blocks", blocks);
+        }
+        Variable operator()(Variable x) const {
+            blocks.each([&](std::size_t, const TransformerBlock& block) {
+                x = block(x, {.mask = Mask::causal()});
+            });
+            return x;
+        }
+        ModuleList<TransformerBlock> blocks;
+    };
+    RandomState rng(7);
+    Stack stack(rng);
+    const Variable x = parameter(rng.randn({2, 5, 8}, {.dtype = f32}), "x");
+    seed_dropout(stack, 3);
+    const Tensor unseen = stack(x).value();
+
+    Recorder recorder;
+    seed_dropout(stack, 3);
+    const Variable y = stack(x);
+    backward(sum(mul(y, y)));
+    const TraceDocument trace = recorder.document();
+    recorder.stop();
+    CHECK(allclose(y.value(), unseen, {.rtol = 1e-5, .atol = 1e-6}));
+    const std::vector<std::pair<const char*, Shape>> shapes{
+        {"query", {2, 4, 5, 2}},   {"key", {2, 2, 5, 2}},     {"value", {2, 2, 5, 2}},
+        {"scores", {2, 4, 5, 5}},  {"scaled", {2, 4, 5, 5}},  {"masked", {2, 4, 5, 5}},
+        {"weights", {2, 4, 5, 5}}, {"dropped", {2, 4, 5, 5}}, {"heads", {2, 4, 5, 2}}};
+    for (const std::string block : {"blocks.0", "blocks.1"}) {
+        for (const auto& [name, shape] : shapes) {
+            const TraceTensor& each = by_key(trace, block + ".self_attn/" + name);
+            INFO(each.key);
+            CHECK(each.shape == shape);
+            CHECK(grad_of(trace, each.key).shape() == shape);
+        }
+        // A point has the path of the op that made it.
+        CHECK(by_key(trace, block + ".self_attn.out_proj/output").shape == Shape{2, 5, 8});
+        CHECK(by_key(trace, block + "/attended").shape == Shape{2, 5, 8});
+        check_same(grad_of(trace, block + ".self_attn.q_proj/weight"),
+                   stack.parameter_at(block + ".self_attn.q_proj.weight").grad());
+    }
+    // Causal: what the masked scores say, weights keep, and dropout scales or drops.
+    const Tensor weights = elements(by_key(trace, "blocks.1.self_attn/weights"));
+    const Tensor dropped = elements(by_key(trace, "blocks.1.self_attn/dropped"));
+    CHECK(weights.at({1, 3, 2, 3}) == 0);
+    CHECK(allclose(sum(weights, {.axes = {-1}}), ones({2, 4, 5})));
+    const Tensor scaled = where(equal(dropped, zeros({})), zeros({}), weights / 0.75);
+    CHECK(allclose(dropped, scaled, {.rtol = 1e-6, .atol = 0}));
+    CHECK(to_json(parse_trace(to_json(trace))) == to_json(trace));
+}

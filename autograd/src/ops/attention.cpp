@@ -1,7 +1,7 @@
 // Attention, its products and dropout.
 
 #include <glassgrad/autograd/ops.hpp>
-#include <glassgrad/tensor/detail/attend.hpp>
+#include <glassgrad/tensor/detail/tiled_attention.hpp>
 
 #include "family.hpp"
 
@@ -209,7 +209,8 @@ constexpr OpRow rows[] = {
      .domain = "a query that sees no key gives zeros and takes zero gradients; hidden keys and "
                "values leak into no bit, whatever they are",
      .torch = "torch.nn.functional.scaled_dot_product_attention",
-     .records = "attention_scores matmul scale add where softmax dropout weighted_sum reshape",
+     .records = "attention_scores matmul scale add where softmax dropout weighted_sum reshape "
+                "tiled_attention",
      .f32_ulp = 8,
      .samples = attention_samples},
 };
@@ -273,19 +274,26 @@ Variable dropout(const Variable& x, CounterRng& rng, const DropoutOptions& optio
             kept));
 }
 
+void detail::refuse_learned_slopes(const AttentionOpOptions& options) {
+    if (!options.alibi.requires_grad() || !grad_enabled()) return;
+    throw GraphError(
+        "scaled_dot_product_attention: the slopes of alibi require a gradient, which would be lost",
+        "pass slopes.detach(), or a learned bias as .bias");
+}
+
 Variable scaled_dot_product_attention(const Variable& q, const Variable& k, const Variable& v,
                                       const AttentionOpOptions& options) {
+    const bool free = !options.on_step && q.defined() && k.defined() && v.defined();
+    if (free && detail::takes_tiles(q.value(), k.value(), v.value(), detail::plain_options(options),
+                                    detail::watched())) {
+        return tiled_attention(q, k, v, options);
+    }
     return scaled_dot_product_attention_steps(q, k, v, options).output;
 }
 AttentionSteps scaled_dot_product_attention_steps(const Variable& q, const Variable& k,
                                                   const Variable& v,
                                                   const AttentionOpOptions& options) {
-    if (options.alibi.requires_grad() && grad_enabled()) {
-        throw GraphError(
-            "scaled_dot_product_attention: the slopes of alibi require a gradient, which would be "
-            "lost",
-            "pass slopes.detach(), or a learned bias as .bias");
-    }
+    detail::refuse_learned_slopes(options);
     return detail::computed(
         find(rows, "scaled_dot_product_attention"),
         [&] { return detail::attend(q, k, v, options); }, q, k, v);

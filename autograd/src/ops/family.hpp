@@ -5,6 +5,7 @@
 #include <glassgrad/autograd/op_row.hpp>
 #include <glassgrad/autograd/ops/elementwise.hpp>
 #include <glassgrad/autograd/record.hpp>
+#include <glassgrad/tensor/ops/attention.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +21,7 @@ namespace glassgrad::detail {
 std::span<const OpRow> arithmetic_rows();
 std::span<const OpRow> attention_rows();
 std::span<const OpRow> cross_entropy_rows();
+std::span<const OpRow> tiled_attention_rows();
 std::span<const OpRow> elementwise_rows();
 std::span<const OpRow> activation_rows();
 std::span<const OpRow> choose_rows();
@@ -35,6 +37,9 @@ std::span<const OpRow> index_rows();
 std::span<const OpRow> rearrange_rows();
 std::span<const OpRow> rotary_rows();
 std::span<const OpRow> normalize_rows();
+
+/// Throws GraphError when the slopes of alibi want a gradient, which they don't get.
+void refuse_learned_slopes(const AttentionOptionsOf<Variable>& options);
 
 /// The row of `name`; a name without a row does not compile.
 template <std::size_t N>

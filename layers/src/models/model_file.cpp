@@ -133,7 +133,7 @@ void save_model(const std::string& path, const Llama& model) {
 
 void load_model(const std::string& path, Gpt& model) {
     const ModelFile file(path);
-    GptConfig config = file.config<GptConfig>();
+    auto config = file.config<GptConfig>();
     config.dropout = model.config.dropout;
     require_same(file, config, model.config);
     model.load_state_dict(file.file.tensors);
@@ -141,7 +141,7 @@ void load_model(const std::string& path, Gpt& model) {
 
 void load_model(const std::string& path, Llama& model) {
     const ModelFile file(path);
-    LlamaConfig config = file.config<LlamaConfig>();
+    auto config = file.config<LlamaConfig>();
     const RotaryPairing stored = file.rotary(config);
     config.dropout = model.config.dropout;
     config.rotary_pairing = model.config.rotary_pairing;
@@ -151,7 +151,7 @@ void load_model(const std::string& path, Llama& model) {
 
 std::unique_ptr<Gpt> load_gpt(const std::string& path) {
     const ModelFile file(path);
-    const GptConfig config = file.config<GptConfig>();
+    const auto config = file.config<GptConfig>();
     RandomState rng(0);
     auto model = std::make_unique<Gpt>(config, rng, ModelOptions{.dtype = file.dtype()});
     model->load_state_dict(file.file.tensors);
@@ -160,7 +160,7 @@ std::unique_ptr<Gpt> load_gpt(const std::string& path) {
 
 std::unique_ptr<Llama> load_llama(const std::string& path) {
     const ModelFile file(path);
-    const LlamaConfig config = file.config<LlamaConfig>();
+    const auto config = file.config<LlamaConfig>();
     file.rotary(config);
     RandomState rng(0);
     auto model = std::make_unique<Llama>(config, rng, ModelOptions{.dtype = file.dtype()});

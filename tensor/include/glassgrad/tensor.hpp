@@ -6,6 +6,7 @@
 #include <glassgrad/tensor/error.hpp>
 #include <glassgrad/tensor/memory.hpp>
 #include <glassgrad/tensor/npy.hpp>
+#include <glassgrad/tensor/npz.hpp>
 #include <glassgrad/tensor/ops.hpp>
 #include <glassgrad/tensor/random.hpp>
 #include <glassgrad/tensor/safetensors.hpp>

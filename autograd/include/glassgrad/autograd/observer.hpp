@@ -77,6 +77,14 @@ inline constinit thread_local bool observers_paused = false;
 /// True while a checkpoint's function runs again.
 inline constinit thread_local bool recomputing = false;
 
+/// Observers that were there when a checkpoint's function began to run again, and whether its
+/// first run was watched: see `watched`.
+inline constinit thread_local int observers_before = 0;
+inline constinit thread_local bool watched_first = false;
+/// Whether an op that has a form for observers takes it. Inside a checkpoint's second run it is
+/// what it was in the first, which has to give the same bits.
+inline bool watched() noexcept { return watched_first || observer_count > observers_before; }
+
 inline bool observed() noexcept { return observer_count > 0 && !observers_paused; }
 
 std::span<Observer* const> observers() noexcept;

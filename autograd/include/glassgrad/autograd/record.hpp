@@ -187,6 +187,52 @@ struct ManyNode final : Node {
     Rule rule;
 };
 
+/// A node whose gradients are computed together. The rule gets gy, the result, what is saved, and
+/// which inputs want a gradient; it gives one gradient an input.
+template <class Rule>
+struct JointNode final : Node {
+    JointNode(const OpRow& op, const Tensor& value, std::int64_t number,
+              std::span<const Variable> given, std::span<const Variable> read, Rule pullback)
+        : Node(op, value, number), rule(std::move(pullback)), kept_result(value) {
+        next.reserve(given.size());
+        for (const Variable& x : given) {
+            next.push_back(x.requires_grad() ? x.node() : NodePtr());
+        }
+        saved.reserve(read.size());
+        for (const Variable& x : read) saved.push_back(x.defined() ? x.kept() : x);
+    }
+    std::span<const NodePtr> inputs() const noexcept override { return next; }
+    void pull(const Tensor& gy, Gradients<Tensor>& out) override { run(gy, out); }
+    void pull(const Variable& gy, Gradients<Variable>& out) override { run(gy, out); }
+    void list_saved(std::vector<Variable>& out) const override {
+        for (const Variable& x : saved) {
+            if (x.defined()) out.push_back(x);
+        }
+        out.push_back(result_variable(kept_result, const_cast<JointNode&>(*this)));
+    }
+    void release() noexcept override {
+        saved.clear();
+        kept_result = Tensor();
+    }
+
+  private:
+    template <class V>
+    void run(const V& gy, Gradients<V>& out) {
+        std::vector<bool> wanted(next.size());
+        for (std::size_t i = 0; i < next.size(); ++i) wanted[i] = out.wanted(next[i].get());
+        const std::vector<V> gradients =
+            rule(gy, kept_result, std::span<const Variable>(saved), wanted);
+        for (std::size_t i = 0; i < next.size(); ++i) {
+            if (wanted[i]) out.put(i, *next[i], gradients[i]);
+        }
+    }
+
+    std::vector<NodePtr> next;
+    Rule rule;
+    std::vector<Variable> saved;
+    Tensor kept_result;
+};
+
 }  // namespace detail
 
 namespace detail {
@@ -268,6 +314,27 @@ Variable record_many(const OpRow& row, Tensor value, const A& attributes,
     for (const Variable& x : inputs) wanted = wanted || x.requires_grad();
     if (wanted && grad_enabled()) {
         node = detail::make_node<detail::ManyNode<Rule>>(row, value, id, inputs, std::move(rule));
+    }
+    Variable y(std::move(value), std::move(node), id);
+    if (detail::observed()) detail::notify_forward(row, attributes(), inputs, y);
+    return y;
+}
+
+/// An op whose gradients share nearly all of their work. They are computed by one call of
+/// rule(gy, result, saved, wanted), for a gy that is a Tensor in the usual pass and a Variable when
+/// the pass is recorded or watched: a vector with one gradient an input, undefined where
+/// wanted[i] is false. All that is saved is kept while one input wants a gradient.
+template <std::invocable<> A, class Rule>
+Variable record_joint(const OpRow& row, Tensor value, const A& attributes,
+                      std::span<const Variable> inputs, std::span<const Variable> saved,
+                      Rule rule) {
+    const std::int64_t id = detail::next_id();
+    detail::NodePtr node;
+    bool wanted = false;
+    for (const Variable& x : inputs) wanted = wanted || x.requires_grad();
+    if (wanted && grad_enabled()) {
+        node = detail::make_node<detail::JointNode<Rule>>(row, value, id, inputs, saved,
+                                                          std::move(rule));
     }
     Variable y(std::move(value), std::move(node), id);
     if (detail::observed()) detail::notify_forward(row, attributes(), inputs, y);

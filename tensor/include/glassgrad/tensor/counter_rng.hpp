@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 namespace glassgrad {
 
@@ -34,6 +35,10 @@ class CounterRng {
     /// boolean: true with probability `p`, one number an element. Throws ValueError unless
     /// 0 <= p <= 1.
     Tensor bernoulli(double p, const Shape& shape);
+
+    /// What `bernoulli` would give for the elements from number `first` on, counted from here;
+    /// draws nothing.
+    void peek_bernoulli(double p, std::int64_t first, std::span<bool> out) const;
 
     friend bool operator==(const CounterRng&, const CounterRng&) = default;
 

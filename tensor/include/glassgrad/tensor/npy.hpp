@@ -26,6 +26,9 @@ Tensor load_npy(const std::string& path);
 /// As `load_npy`, from the bytes of a file; errors call them `name`.
 Tensor parse_npy(std::span<const std::byte> bytes, std::string_view name);
 
+/// The bytes that `save_npy` writes.
+std::string to_npy(const Tensor& x);
+
 /// Writes the bytes that `np.save` writes. They go to a file beside `path` that is synced and then
 /// renamed, so `path` holds the old or the new array at any moment. Throws FileError.
 void save_npy(const std::string& path, const Tensor& x);

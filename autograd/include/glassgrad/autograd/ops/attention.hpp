@@ -21,13 +21,20 @@ Variable dropout(const Variable& x, CounterRng& rng, const DropoutOptions& optio
 using AttentionOpOptions = AttentionOptionsOf<Variable>;
 using AttentionSteps = AttentionStepsOf<Variable>;
 
-/// softmax(q kᵀ scale + mask + bias + alibi) v, made of ops that are recorded one by one:
-/// attention_scores, scale, add, where, softmax, dropout and weighted_sum, or matmul where nothing
-/// is hidden. An additive mask and the bias get their gradients. Throws GraphError when the slopes
-/// of alibi require one, which would be lost.
+/// softmax(q kᵀ scale + mask + bias + alibi) v, in the form that `form` names. The named one is
+/// made of ops that are recorded one by one: attention_scores, scale, add, where, softmax, dropout
+/// and weighted_sum, or matmul where nothing is hidden; the tiled one is `tiled_attention`. A
+/// floating mask and the bias get their gradients. Throws GraphError when the slopes of alibi
+/// require one, which would be lost.
 Variable scaled_dot_product_attention(const Variable& q, const Variable& k, const Variable& v,
                                       const AttentionOpOptions& options = {});
-/// The same with all steps, the weights among them.
+/// The same in tiles, as one op. Memory grows with queries plus keys, forward and backward; the
+/// backward pass computes the weights again. Derivatives of its derivatives (create_graph) are
+/// recorded in the named form, whose memory grows with queries times keys. Throws ShapeError unless
+/// q, k and v have the same leading axes, but for heads of k and v that divide q's.
+Variable tiled_attention(const Variable& q, const Variable& k, const Variable& v,
+                         const AttentionOpOptions& options = {});
+/// The same with all steps, the weights among them: always in the named form.
 AttentionSteps scaled_dot_product_attention_steps(const Variable& q, const Variable& k,
                                                   const Variable& v,
                                                   const AttentionOpOptions& options = {});

@@ -66,7 +66,7 @@ struct EncoderCall {
 class Encoder : public Module {
   public:
     /// Matrices start truncated normal, 0.02 within ±0.04, biases at 0. Throws as `validate`.
-    Encoder(const EncoderConfig& config, RandomState& rng, const ModelOptions& options = {});
+    Encoder(const EncoderConfig& given, RandomState& rng, const ModelOptions& options = {});
 
     /// Hidden states (batch, tokens, d_model). Throws as CausalModel's.
     Variable operator()(const Tensor& ids, const EncoderCall& call = {}) const;

@@ -40,7 +40,7 @@ GptConfig gpt_config_from_json(std::string_view text);
 class Gpt : public CausalModel {
   public:
     /// Starts as `init::gpt2`. Throws as `validate`.
-    Gpt(const GptConfig& config, RandomState& rng, const ModelOptions& options = {});
+    Gpt(const GptConfig& given, RandomState& rng, const ModelOptions& options = {});
 
     Variable operator()(const Tensor& ids, const CausalCall& call = {}) const override;
     std::int64_t vocab_size() const noexcept override { return config.vocab_size; }

@@ -43,7 +43,7 @@ LlamaConfig llama_config_from_json(std::string_view text);
 class Llama : public CausalModel {
   public:
     /// Starts as `init::gpt2`. Throws as `validate`.
-    Llama(const LlamaConfig& config, RandomState& rng, const ModelOptions& options = {});
+    Llama(const LlamaConfig& given, RandomState& rng, const ModelOptions& options = {});
 
     Variable operator()(const Tensor& ids, const CausalCall& call = {}) const override;
     std::int64_t vocab_size() const noexcept override { return config.vocab_size; }

@@ -64,7 +64,7 @@ class Seq2Seq : public Module {
   public:
     /// Matrices start Xavier uniform, as torch.nn.Transformer's, embeddings normal 1/√d_model,
     /// biases at 0. Throws as `validate`.
-    Seq2Seq(const Seq2SeqConfig& config, RandomState& rng, const ModelOptions& options = {});
+    Seq2Seq(const Seq2SeqConfig& given, RandomState& rng, const ModelOptions& options = {});
 
     /// source (batch, source tokens) and target (batch, target tokens) to logits (batch, target
     /// tokens, target_vocab_size). Throws as CausalModel's.

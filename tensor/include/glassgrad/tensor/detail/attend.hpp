@@ -45,7 +45,8 @@ SdpaOptions plain_options(const AttentionOptionsOf<V>& options) {
             .alibi = value(options.alibi),
             .dropout_p = options.dropout_p,
             .rng = options.rng,
-            .form = options.form};
+            .form = options.form,
+            .tile = options.tile};
 }
 
 /// (..., heads, rows, columns) as (..., heads / group, group, rows, columns).

@@ -37,10 +37,14 @@ Tensor dropout(const Tensor& x, CounterRng& rng, const DropoutOptions& options =
 
 /// How attention is computed; the result is the same up to rounding.
 enum class AttentionForm : std::uint8_t {
-    automatic,  ///< what serves best
-    named,      ///< step by step: memory grows with queries times keys
-    tiled,      ///< no step is kept: memory grows with queries plus keys
+    /// Tiled when queries times keys reach `tiled_attention_threshold`, nobody observes, and the
+    /// leading axes of q, k and v are as it needs them; else named.
+    automatic,
+    named,  ///< step by step: memory grows with queries times keys
+    tiled,  ///< no step is kept: memory grows with queries plus keys
 };
+/// From here on tiles are faster, forward with backward, and save memory.
+inline constexpr std::int64_t tiled_attention_threshold = 128 * 128;
 
 /// All restrictions and additions may come together. A query i is at position p = i + keys -
 /// queries among the keys, so that the last query is at the last key.
@@ -64,6 +68,8 @@ struct AttentionOptionsOf {
     double dropout_p = 0;
     CounterRng* rng = nullptr;
     AttentionForm form = AttentionForm::automatic;
+    /// Queries, and keys, in a tile of the tiled form; 0 for its own choice.
+    std::int64_t tile = 0;
     /// Called with each step and its name (that of AttentionStepsOf) as it is computed; returns
     /// what is used in its place. Asks for the named form.
     std::function<V(std::string_view step, const V& value)> on_step = {};
@@ -90,7 +96,12 @@ using SdpaSteps = AttentionStepsOf<Tensor>;
 /// together. Source: Vaswani et al. 2017, equation 1.
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const SdpaOptions& options = {});
-/// The same with all steps, the weights among them.
+/// The same in tiles, whatever `form` says. Memory grows with queries plus keys. Throws ShapeError
+/// unless q, k and v have the same leading axes, but for heads of k and v that divide q's.
+/// Sources: Milakov and Gimelshein 2018; Dao et al. 2022 (FlashAttention).
+Tensor tiled_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                       const SdpaOptions& options = {});
+/// The same with all steps, the weights among them: always in the named form.
 SdpaSteps scaled_dot_product_attention_steps(const Tensor& q, const Tensor& k, const Tensor& v,
                                              const SdpaOptions& options = {});
 
