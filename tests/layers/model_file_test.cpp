@@ -1,5 +1,6 @@
 // Models in files: Hugging Face's names and layouts, .safetensors with a configuration, llama2.c's.
 
+#include "layers/support/model_cases.hpp"
 #include "support/catch.hpp"
 #include "support/throws.hpp"
 #include "tensor/support/manifest.hpp"
@@ -13,7 +14,7 @@
 #include <vector>
 
 using namespace glassgrad;
-using glassgrad::testing::TemporaryFolder;
+using namespace glassgrad::testing;
 using glassgrad_tests::text_of;
 
 namespace {
@@ -51,6 +52,35 @@ double difference(const Model& a, const Model& b) {
 }
 
 }  // namespace
+
+TEST_CASE("weights under Hugging Face's names give the logits that PyTorch computes with them") {
+    const auto state_of = [](const nlohmann::json& each) {
+        StateDict state;
+        for (const auto& [name, sizes] : each["shapes"].items()) {
+            state.emplace_back(name, value(name, shape_of(sizes)));
+        }
+        return state;
+    };
+    const auto check = [](const auto& model, const nlohmann::json& each) {
+        const Tensor logits = model(integers(each["ids"])).value();
+        const Tensor wanted = numbers(each["outputs"]["logits"]);
+        CHECK(distance(logits, wanted) < 1e-11);
+    };
+    RandomState rng(1);
+    const nlohmann::json& gpt2 = model_cases().at("Hugging Face's gpt2");
+    Gpt gpt(gpt_config_from_json(gpt2["config"].dump()), rng, {.dtype = f64});
+    gpt.load_state_dict(gpt2_from_hugging_face(state_of(gpt2)));
+    check(gpt, gpt2);
+
+    const nlohmann::json& file = model_cases().at("Hugging Face's llama");
+    LlamaConfig config = llama_config_from_json(file["config"].dump());
+    for (const RotaryPairing pairing : {RotaryPairing::halves, RotaryPairing::neighbours}) {
+        config.rotary_pairing = pairing;
+        Llama llama(config, rng, {.dtype = f64});
+        llama.load_state_dict(llama_from_hugging_face(state_of(file), config));
+        check(llama, file);
+    }
+}
 
 TEST_CASE("GPT-2's names and Conv1D weights become ours and go back") {
     const auto model = make<Gpt>(gpt_config);
@@ -230,7 +260,7 @@ TEST_CASE("a file that is no model, or of another one, is refused before anythin
 }
 
 TEST_CASE("llama2.c's models give the logits of their manifest") {
-    const auto check = [](const glassgrad::testing::ManifestFile& file) {
+    const auto check = [](const ManifestFile& file) {
         if (!file.valid || !file.expect.contains("logits_last")) return false;
         const auto model = load_llama2c(file.path);
         const auto tokens = file.expect["tokens"].get<std::vector<std::int64_t>>();
@@ -242,6 +272,6 @@ TEST_CASE("llama2.c's models give the logits of their manifest") {
         CHECK(max(abs(last - wanted)).item() < file.expect["tolerance_f32"].get<double>());
         return true;
     };
-    const std::size_t count = glassgrad::testing::for_each_file("llama2c", check);
+    const std::size_t count = for_each_file("llama2c", check);
     CHECK((count == 0 || count == 2));
 }

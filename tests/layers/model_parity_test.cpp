@@ -1,52 +1,23 @@
 // Whole models against their PyTorch twins, from the data of tests/parity/make_model_cases.py, and
 // their caches against the whole pass.
 
+#include "layers/support/model_cases.hpp"
 #include "support/catch.hpp"
 #include "support/throws.hpp"
 
 #include <glassgrad/layers.hpp>
 
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
 
 using namespace glassgrad;
 using glassgrad_tests::text_of;
+using namespace glassgrad::testing;
 using nlohmann::json;
 
 namespace {
-
-const std::map<std::string, json>& cases() {
-    static const std::map<std::string, json> table = [] {
-        std::ifstream file(std::string(GLASSGRAD_TEST_DATA) + "/layers/model_cases.json");
-        const json data = json::parse(file);
-        std::map<std::string, json> by_name;
-        for (const json& each : data["cases"]) by_name[each["name"]] = each;
-        return by_name;
-    }();
-    return table;
-}
-
-/// The exact numbers that the script computes from a name.
-Tensor value(std::string_view name, const Shape& shape) {
-    std::uint32_t hashed = 2166136261U;
-    for (const char c : name) hashed = (hashed ^ static_cast<unsigned char>(c)) * 16777619U;
-    Tensor x = Tensor::empty(shape, f64);
-    double* out = x.mutable_data<double>();
-    const bool norm = name.find("norm") != std::string_view::npos && name.ends_with(".weight");
-    for (std::int64_t i = 0; i < x.numel(); ++i) {
-        std::uint32_t z = hashed + static_cast<std::uint32_t>(i) * 2654435761U;
-        z = (z ^ z >> 16) * 0x45D9F3BU;
-        out[i] = (z ^ z >> 16) / 4294967296.0 - 0.5;
-        if (norm) out[i] = 1 + out[i] / 2;
-    }
-    return x;
-}
 
 void fill(Module& model) {
     for (auto& [name, x] : model.named_parameters()) {
@@ -55,45 +26,6 @@ void fill(Module& model) {
             (name == "head.weight" && model.parameters().size() < model.named_parameters().size());
         if (!tied) Variable(x).set_value(value(name, x.shape()));
     }
-}
-
-Tensor integers(const json& rows) {
-    std::vector<std::int64_t> values;
-    for (const json& row : rows) {
-        if (row.is_array()) {
-            for (const json& each : row) values.push_back(each.get<std::int64_t>());
-        } else {
-            values.push_back(row.get<std::int64_t>());
-        }
-    }
-    const auto count = static_cast<std::int64_t>(rows.size());
-    return rows[0].is_array()
-               ? reshape(from_span<std::int64_t>(values, {std::int64_t(values.size())}),
-                         {count, -1})
-               : from_span<std::int64_t>(values, {count});
-}
-
-Tensor truths(const json& rows) {
-    Tensor x = zeros({std::int64_t(rows.size()), std::int64_t(rows[0].size())}, boolean);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        for (std::size_t j = 0; j < rows[i].size(); ++j) {
-            x.set({std::int64_t(i), std::int64_t(j)}, rows[i][j].get<bool>());
-        }
-    }
-    return x;
-}
-
-Tensor numbers(const json& item) {
-    Shape shape;
-    for (const json& size : item["s"]) shape.push_back(size.get<std::int64_t>());
-    return from_values(item["v"].get<std::vector<double>>(), shape, f64);
-}
-
-/// The largest difference, relative to the largest number.
-double distance(const Tensor& a, const Tensor& b) {
-    REQUIRE(a.shape() == b.shape());
-    const double largest = std::max(max(abs(b)).item(), 1e-4);
-    return max(abs(a - b)).item() / largest;
 }
 
 std::string config_text(const json& each) { return each["config"].dump(); }
@@ -156,8 +88,9 @@ Variable loss_of(const json& each, const Run& run) {
 }  // namespace
 
 TEST_CASE("logits, losses and all gradients of whole models are those of PyTorch, to 1e-11") {
-    REQUIRE(cases().size() == 8);
-    for (const auto& [name, each] : cases()) {
+    REQUIRE(model_cases().size() == 10);
+    for (const auto& [name, each] : model_cases()) {
+        if (!each.contains("grad")) continue;
         INFO(name);
         const Run run = run_of(each);
         for (const auto& [output, x] : run.outputs) {
@@ -176,7 +109,7 @@ TEST_CASE("logits, losses and all gradients of whole models are those of PyTorch
 }
 
 TEST_CASE("a weight in the wrong layout shows in the logits") {
-    const json& each = cases().at("gpt, own head");
+    const json& each = model_cases().at("gpt, own head");
     const auto changed = [&](const std::string& name, const std::function<Tensor(Tensor)>& f) {
         const Run run = run_of(each);
         Variable x = run.model->parameter_at(name);
@@ -197,7 +130,7 @@ TEST_CASE("with a cache the logits are those of the whole pass") {
     for (const char* name :
          {"gpt, tied head", "llama, neighbours", "llama, halves, one key head, tied head"}) {
         INFO(name);
-        const json& each = cases().at(name);
+        const json& each = model_cases().at(name);
         const Run run = run_of(each);
         const auto& model = dynamic_cast<const CausalModel&>(*run.model);
         const Tensor ids = integers(each["ids"]);
@@ -219,7 +152,7 @@ TEST_CASE("with a cache the logits are those of the whole pass") {
 TEST_CASE("the decoder with a cache gives the logits of the whole pass") {
     for (const char* name : {"seq2seq, shared embedding", "seq2seq, pre-norm"}) {
         INFO(name);
-        const json& each = cases().at(name);
+        const json& each = model_cases().at(name);
         const Run run = run_of(each);
         const auto& model = dynamic_cast<const Seq2Seq&>(*run.model);
         const Tensor target = integers(each["target_ids"]), keep = truths(each["keep"]);
@@ -239,7 +172,7 @@ TEST_CASE("the decoder with a cache gives the logits of the whole pass") {
 TEST_CASE("padding on the left with positions of its own changes nothing for the real tokens") {
     for (const char* name : {"gpt, tied head", "llama, neighbours"}) {
         INFO(name);
-        const Run run = run_of(cases().at(name));
+        const Run run = run_of(model_cases().at(name));
         const auto& model = dynamic_cast<const CausalModel&>(*run.model);
         const Tensor alone = model(tensor({{4, 9, 2}}, i64)).value();
         const Tensor batch = model(tensor({{8, 1, 0, 3, 5}, {0, 0, 4, 9, 2}}, i64),
@@ -254,7 +187,7 @@ TEST_CASE("padding on the left with positions of its own changes nothing for the
 TEST_CASE("what padding holds reaches no real token, not even NaN") {
     for (const char* name : {"gpt, own head", "llama, neighbours"}) {
         INFO(name);
-        const Run run = run_of(cases().at(name));
+        const Run run = run_of(model_cases().at(name));
         const auto& model = dynamic_cast<const CausalModel&>(*run.model);
         const CausalCall call{.keep = tensor({{0, 0, 1, 1, 1}}, boolean),
                               .positions = tensor({{0, 0, 0, 1, 2}}, i64)};
@@ -272,7 +205,7 @@ TEST_CASE("what padding holds reaches no real token, not even NaN") {
 }
 
 TEST_CASE("a tied head is one tensor with two names: gradients add, and loading keeps it one") {
-    const json& each = cases().at("gpt, tied head");
+    const json& each = model_cases().at("gpt, tied head");
     const Run run = run_of(each);
     auto& model = dynamic_cast<Gpt&>(*run.model);
     CHECK(model.head.weight.same_as(model.embedding.weight));

@@ -202,6 +202,49 @@ def rows_of(*lengths):
     return [[j < n for j in range(longest)] for n in lengths]
 
 
+def conv1d(p, name, x, out):
+    """Hugging Face's Conv1D: a weight (in, out)."""
+    return x @ p.get(name + ".weight", x.shape[-1], out) + p.get(name + ".bias", out)
+
+
+def hugging_face_gpt2(c, p, x):
+    """GPT-2 on the names and layouts of Hugging Face's files."""
+    ids, width, heads = torch.tensor(x["ids"]), c["d_model"], c["num_heads"]
+    batch, tokens = ids.shape
+    embedding = p.get("transformer.wte.weight", c["vocab_size"], width)
+    h = embedding[ids] + p.get("transformer.wpe.weight", c["context_length"], width)[:tokens]
+    for i in range(c["num_layers"]):
+        at = f"transformer.h.{i}."
+        y = conv1d(p, at + "attn.c_attn", p.layer_norm(at + "ln_1", h, c["norm_eps"]), 3 * width)
+        q, k, v = (t.view(batch, tokens, heads, -1).transpose(1, 2) for t in y.split(width, -1))
+        scores = q @ k.transpose(-1, -2) / math.sqrt(width // heads)
+        y = scores.masked_fill(causal(tokens), -math.inf).softmax(-1) @ v
+        h = h + conv1d(p, at + "attn.c_proj", y.transpose(1, 2).reshape(batch, tokens, -1), width)
+        y = conv1d(p, at + "mlp.c_fc", p.layer_norm(at + "ln_2", h, c["norm_eps"]), c["d_ff"])
+        h = h + conv1d(p, at + "mlp.c_proj", F.gelu(y, approximate="tanh"), width)
+    return {"logits": p.layer_norm("transformer.ln_f", h, c["norm_eps"]) @ embedding.T}
+
+
+def hugging_face_llama(c, p, x):
+    """LLaMA on the names of Hugging Face's files, whose rotary pairs are halves."""
+    renamed = {"embedding": "model.embed_tokens", "norm": "model.norm", "head": "lm_head",
+               "norm1": "input_layernorm", "norm2": "post_attention_layernorm",
+               "self_attn.out_proj": "self_attn.o_proj", "linear1": "mlp.gate_proj",
+               "linear2": "mlp.down_proj", "linear3": "mlp.up_proj"}
+
+    class Renamed(Parameters):
+        def get(self, name, *shape):
+            layer, kind = name.rsplit(".", 1)
+            if layer.startswith("blocks."):
+                _, number, part = layer.split(".", 2)
+                layer = f"model.layers.{number}.{renamed.get(part, part)}"
+            else:
+                layer = renamed[layer]
+            return p.get(f"{layer}.{kind}", *shape)
+
+    return llama(c | {"rotary_pairing": "halves"}, Renamed(), x | {"keep": rows_of(5, 5)})
+
+
 # Targets of -100 are padding. All sizes of a case differ.
 DECODER = {"ids": [[3, 7, 0, 10, 5], [9, 2, 2, 4, 0]], "keep": rows_of(5, 4),
            "targets": [[7, 0, 10, 5, 1], [2, 2, 4, -100, -100]]}
@@ -232,6 +275,10 @@ CASES = [
     ("seq2seq, pre-norm", seq2seq,
      VASWANI | {"target_vocab_size": 13, "share_embeddings": False, "norm_first": True}, SEQ2SEQ),
 ]
+HUGGING_FACE = [
+    ("gpt2", hugging_face_gpt2, GPT),
+    ("llama", hugging_face_llama, LLAMA | {"tie_head": False}),
+]
 
 
 def case_of(name, model, config, inputs):
@@ -245,6 +292,16 @@ def case_of(name, model, config, inputs):
     return {"name": name, "model": model.__name__, "config": config, **inputs,
             "outputs": {key: numbers(x) for key, x in outputs.items()}, "loss": loss.item(),
             "grad": {key: numbers(x.grad) for key, x in parameters.items()}}
+
+
+def file_case_of(name, model, config):
+    """The logits of a model whose weights lie in a file under other names."""
+    parameters = Parameters()
+    inputs = {"ids": DECODER["ids"]}
+    logits = model(config, parameters, inputs)["logits"]
+    return {"name": "Hugging Face's " + name, "model": name, "config": config, **inputs,
+            "shapes": {key: list(x.shape) for key, x in parameters.items()},
+            "outputs": {"logits": {"s": list(logits.shape), "v": logits.flatten().tolist()}}}
 
 
 def differ(a, b):
@@ -264,19 +321,24 @@ def main():
     arguments = parser.parse_args()
     torch.set_default_dtype(torch.float64)
     cases = [case_of(*each) for each in CASES]
+    files = [file_case_of(*each) for each in HUGGING_FACE]
     if arguments.check:
-        stored = {case["name"]: case for case in json.loads(PATH.read_text())["cases"]}
-        wrong = [case["name"] for case in cases if differ(stored.pop(case["name"], None), case)]
+        data = json.loads(PATH.read_text())
+        stored = {case["name"]: case for case in data["cases"] + data["files"]}
+        wrong = [case["name"] for case in cases + files
+                 if differ(stored.pop(case["name"], None), case)]
         wrong += [f"{name} (stored, but no case)" for name in stored]
         if wrong:
             sys.exit(f"{PATH.name} differs in: {'; '.join(wrong)}")
-        print(f"{len(cases)} models, as stored")
+        print(f"{len(cases + files)} models, as stored")
         return
-    lines = ",\n".join(json.dumps(each, separators=(",", ":"), allow_nan=False) for each in cases)
+    lines = lambda list: ",\n".join(  # noqa: E731
+        json.dumps(each, separators=(",", ":"), allow_nan=False) for each in list)
     version = torch.__version__.split("+")[0]
     PATH.parent.mkdir(exist_ok=True)
-    PATH.write_text('{"torch":"%s","cases":[\n%s\n]}\n' % (version, lines))
-    print(f"{len(cases)} models, {PATH.stat().st_size // 1024} KiB")
+    PATH.write_text('{"torch":"%s","cases":[\n%s\n],"files":[\n%s\n]}\n'
+                    % (version, lines(cases), lines(files)))
+    print(f"{len(cases + files)} models, {PATH.stat().st_size // 1024} KiB")
 
 
 if __name__ == "__main__":
