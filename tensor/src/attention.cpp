@@ -277,10 +277,13 @@ Tensor detail::allowed_keys(const SdpaOptions& options, const Shape& scores) {
     return allowed;
 }
 
-Tensor detail::alibi_bias(const Tensor& slopes, std::int64_t queries, std::int64_t keys) {
+Tensor detail::alibi_bias(const Tensor& slopes, const Shape& scores) {
+    const std::int64_t queries = scores[scores.rank() - 2];
+    const std::int64_t keys = scores.back();
     const Tensor rows = add(arange(queries), full({}, static_cast<double>(keys - queries), i64));
     const Tensor distance = abs(sub(rows.with_shape({queries, 1}), arange(keys)));
-    return mul(neg(slopes).with_shape({slopes.numel(), 1, 1}), distance.astype(slopes.dtype()));
+    const Tensor each = scores.rank() > 2 ? slopes.with_shape({slopes.numel(), 1, 1}) : slopes;
+    return mul(neg(each), distance.astype(slopes.dtype()));
 }
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,

@@ -49,6 +49,10 @@ std::vector<Fixture> fixtures(DType dtype) {
     list.back().options.mask = hide(5, 3, false);
     list.back().hidden = 3;
     add("grouped heads", {2, 6, 3, 4}, {2, 2, 5, 4}, {2, 2, 5, 3}, {.mask = hide(5, 0, false)}, 0);
+    add("tiles", {2, 6, 5, 4}, {2, 2, 7, 4}, {2, 2, 7, 3},
+        {.mask = hide(7, 3, false), .form = AttentionForm::tiled, .tile = 3}, 3);
+    add("tiles, additive mask and causal", {2, 5, 4}, {2, 7, 4}, {2, 7, 3},
+        {.mask = hide(7, 3, true), .causal = true, .form = AttentionForm::tiled, .tile = 2}, 3);
     add("products for the BLAS", {2, 40, 16}, {2, 50, 16}, {2, 50, 24},
         {.mask = hide(50, 17, false), .causal = true}, 17);
     return list;

@@ -72,6 +72,17 @@ TEST_CASE("f32 numbers are below 1 and those of f64 cut to 24 bits") {
           "random: draws f32 or f64, not i64");
 }
 
+TEST_CASE("a look at numbers to come draws none of them") {
+    CounterRng rng(11);
+    rng.set_position(2);
+    bool seen[7];
+    rng.peek_bernoulli(0.5, 3, seen);
+    CHECK(rng.position() == 2);
+    const Tensor drawn = rng.bernoulli(0.5, {10});
+    for (int i = 0; i < 7; ++i)
+        CHECK(seen[i] == drawn.values<bool>()[static_cast<std::size_t>(i + 3)]);
+}
+
 TEST_CASE("bernoulli and dropout hit their rate, and the ends exactly") {
     CounterRng rng(11);
     CHECK(std::abs(share_of(rng.bernoulli(0.3, {100000})) - 0.3) < 0.005);

@@ -139,6 +139,19 @@ std::vector<OpSample> calls_with_sizes() {
         call({uneven({100003})}, [](In in) { return sum(in[0]); }),
         call({uneven({100003})}, [](In in) { return mean(in[0] * in[0]); }),
         call({uneven({7, 30011})}, [](In in) { return sum(in[0], {.axes = {0}}); }),
+        // Few heads: the keys are cut into parts.
+        call({uneven({6, 150, 8}), uneven({2, 160, 8}, -1, 1, 2), uneven({2, 160, 9}),
+              uneven({160})},
+             [](In in) {
+                 CounterRng rng(3);
+                 return scaled_dot_product_attention(in[0], in[1], in[2],
+                                                     {.bias = in[3],
+                                                      .causal = true,
+                                                      .dropout_p = 0.2,
+                                                      .rng = &rng,
+                                                      .form = AttentionForm::tiled,
+                                                      .tile = 32});
+             }),
     };
 }
 

@@ -39,7 +39,7 @@ struct Call {
 
 Samples tiled_samples() {
     Samples samples;
-    // Two heads, 3 queries, 5 keys in tiles of 2.
+    // Two heads, 3 queries, 5 keys in tiles of 3.
     const auto add = [&](std::string_view label, std::string_view scores, const Call& call,
                          std::vector<Tensor> more = {}, std::string_view after = "") {
         OpSample sample{std::string(label),
@@ -58,24 +58,24 @@ Samples tiled_samples() {
     const std::string any = " * " + python_mask + ".any(-1, keepdim=True)";
     const std::string order = "torch.ones(3, 5).tril(2).bool()";
     const std::string distance = "(torch.arange(2, 5)[:, None] - torch.arange(5)).abs()";
-    add("no mask", "s", {{.tile = 2}});
+    add("no mask", "s", {{.tile = 3}});
     add("one tile", "s * 0.6", {{.scale = 0.3}});
     add("boolean mask with an empty row", "s.masked_fill(~" + python_mask + ", -1e30)",
-        {{.mask = mask, .tile = 2}}, {}, any);
-    add("causal", "s.masked_fill(~" + order + ", -1e30)", {{.causal = true, .tile = 1}});
+        {{.mask = mask, .tile = 3}}, {}, any);
+    add("causal", "s.masked_fill(~" + order + ", -1e30)", {{.causal = true, .tile = 4}});
     add("causal window and alibi",
         "(s - torch.tensor([0.5, 0.125])[:, None, None].double() * " + distance +
             ").masked_fill((" + distance + " >= 3) | ~" + order + ", -1e30)",
-        {{.causal = true, .window = 3, .tile = 2}, tensor({0.5, 0.125}, f64)});
-    add("additive mask", "s + d", {.options = {.tile = 2}, .masked = true},
+        {{.causal = true, .window = 3, .tile = 3}, tensor({0.5, 0.125}, f64)});
+    add("additive mask", "s + d", {.options = {.tile = 3}, .masked = true},
         {spread({3, 5}, {-2, 2}, 4)});
     add("bias over keys and boolean mask", "(s + d).masked_fill(~" + python_mask + ", -1e30)",
-        {.options = {.mask = mask, .tile = 2}, .added = true}, {spread({5}, {-2, 2}, 5)}, any);
+        {.options = {.mask = mask, .tile = 3}, .added = true}, {spread({5}, {-2, 2}, 5)}, any);
     add("bias of each head, additive mask and window",
         "(s + d + inputs[4]).masked_fill(" + distance + " >= 2, -1e30)",
-        {.options = {.window = 2, .tile = 2}, .added = true, .masked = true},
+        {.options = {.window = 2, .tile = 3}, .added = true, .masked = true},
         {spread({2, 3, 5}, {-2, 2}, 6), spread({2, 1, 5}, {-2, 2}, 7)});
-    add("dropout", "s", {{.dropout_p = 0.4, .tile = 2}}, {},
+    add("dropout", "s", {{.dropout_p = 0.4, .tile = 3}}, {},
         " * torch.tensor(np.random.Generator(np.random.Philox(key=[7, 3])).random(30)"
         ".reshape(2, 3, 5) < 0.6) / 0.6");
     const auto grouped = [&](std::string_view label, std::int64_t shared, const Call& call,
@@ -89,7 +89,7 @@ Samples tiled_samples() {
                      "torch.softmax((a @ b" + repeated + ".mT / 2)" + std::string(after) + ", -1)" +
                          std::string(dropped) + " @ c" + repeated});
     };
-    grouped("grouped heads, causal", 2, {{.causal = true, .tile = 2}},
+    grouped("grouped heads, causal", 2, {{.causal = true, .tile = 3}},
             ".masked_fill(~" + order + ", -1e30)");
     grouped("one head of keys, dropout", 1, {{.dropout_p = 0.4, .tile = 3}}, "",
             " * torch.tensor(np.random.Generator(np.random.Philox(key=[7, 3])).random(180)"

@@ -30,8 +30,8 @@ Tensor window_mask(std::int64_t queries, std::int64_t keys, std::int64_t window)
 /// boolean: where masks (boolean or added), order and window let a query look; undefined where
 /// nothing hides.
 Tensor allowed_keys(const SdpaOptions& options, const Shape& scores);
-/// (heads, query, key): -slope |p - j|.
-Tensor alibi_bias(const Tensor& slopes, std::int64_t queries, std::int64_t keys);
+/// -slope |p - j|: (heads, query, key), or (query, key) for scores without heads.
+Tensor alibi_bias(const Tensor& slopes, const Shape& scores);
 
 inline SdpaOptions plain_options(const SdpaOptions& options) { return options; }
 template <class V>
@@ -100,7 +100,7 @@ AttentionStepsOf<V> attend(const V& q, const V& k, const V& v,
         if (given.mask.defined() && given.mask.dtype() != boolean) shifted = shifted + options.mask;
         if (given.bias.defined()) shifted = shifted + options.bias;
         if (given.alibi.defined()) {
-            shifted = shifted + V(alibi_bias(given.alibi, shape[shape.rank() - 2], shape.back()));
+            shifted = shifted + V(alibi_bias(given.alibi, shape));
         }
         const Tensor allowed = allowed_keys(given, shape);
         steps.masked = allowed.defined()
