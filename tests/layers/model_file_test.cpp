@@ -177,6 +177,9 @@ TEST_CASE("a model comes back from its file, in its type, with tied weights stor
         CHECK(reader.contains("embedding.weight"));
         CHECK_FALSE(reader.contains("head.weight"));
     }
+    GptConfig config = gpt_config;
+    config.d_ff = 0;
+    CHECK(make<Gpt>(config)->config.d_ff == 48);
     const auto other = make<Gpt>(gpt_config, f32);
     CHECK_THAT(text_of<ValueError>([&] { load_model(path, *other); }),
                Catch::Matchers::ContainsSubstring("embedding.weight is f64 (13, 12)"));

@@ -28,13 +28,19 @@ void list_fields(Config& c, const Field& field) {
     field("activation", c.activation);
 }
 
+EncoderConfig resolved(EncoderConfig config) {
+    validate(config);
+    if (config.d_ff == 0) config.d_ff = 4 * config.d_model;
+    return config;
+}
+
 BlockOptions block_of(const EncoderConfig& c, const ModelOptions& options) {
     return {.attention = {.d_model = c.d_model,
                           .num_heads = c.num_heads,
                           .dropout = c.dropout,
                           .dtype = options.dtype},
             .feed_forward = {.d_model = c.d_model,
-                             .d_ff = c.d_ff == 0 ? 4 * c.d_model : c.d_ff,
+                             .d_ff = c.d_ff,
                              .activation = c.activation,
                              .dtype = options.dtype},
             .norm_first = c.norm_first,
@@ -101,7 +107,7 @@ Variable MaskedTokenHead::operator()(const Variable& x) const {
 }
 
 Encoder::Encoder(const EncoderConfig& given, RandomState& rng, const ModelOptions& options)
-    : config(detail::validated(given)),
+    : config(resolved(given)),
       embedding(config.vocab_size, config.d_model, rng, {.dtype = options.dtype}),
       position(config.context_length, config.d_model, rng, {.dtype = options.dtype}),
       segment(config.num_segments, config.d_model, rng, {.dtype = options.dtype}),

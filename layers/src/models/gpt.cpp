@@ -31,7 +31,7 @@ BlockOptions block_of(const GptConfig& c, const ModelOptions& options) {
                           .dropout = c.dropout,
                           .dtype = options.dtype},
             .feed_forward = {.d_model = c.d_model,
-                             .d_ff = c.d_ff == 0 ? 4 * c.d_model : c.d_ff,
+                             .d_ff = c.d_ff,
                              .activation = c.activation,
                              .bias = c.bias,
                              .dtype = options.dtype},
@@ -70,8 +70,14 @@ GptConfig gpt_config_from_json(std::string_view text) {
     return config;
 }
 
+GptConfig detail::resolved(GptConfig config) {
+    validate(config);
+    if (config.d_ff == 0) config.d_ff = 4 * config.d_model;
+    return config;
+}
+
 Gpt::Gpt(const GptConfig& given, RandomState& rng, const ModelOptions& options)
-    : config(detail::validated(given)),
+    : config(detail::resolved(given)),
       embedding(config.vocab_size, config.d_model, rng, {.dtype = options.dtype}),
       position(config.context_length, config.d_model, rng, {.dtype = options.dtype}),
       dropout(config.dropout, rng),

@@ -89,8 +89,14 @@ LlamaConfig llama_config_from_json(std::string_view text) {
     return config;
 }
 
+LlamaConfig detail::resolved(LlamaConfig config) {
+    validate(config);
+    if (config.num_kv_heads == 0) config.num_kv_heads = config.num_heads;
+    return config;
+}
+
 Llama::Llama(const LlamaConfig& given, RandomState& rng, const ModelOptions& options)
-    : config(detail::validated(given)),
+    : config(detail::resolved(given)),
       embedding(config.vocab_size, config.d_model, rng, {.dtype = options.dtype}),
       dropout(config.dropout, rng),
       norm(config.d_model, {.eps = config.norm_eps, .dtype = options.dtype}),

@@ -1,3 +1,5 @@
+#include "support.hpp"
+
 #include <glassgrad/layers/llama2c.hpp>
 #include <glassgrad/layers/models/hugging_face.hpp>
 #include <glassgrad/layers/models/model_file.hpp>
@@ -25,7 +27,7 @@ LlamaConfig read_config(const LlamaConfig*, const std::string& text) {
 double matrices_of(const GptConfig& c) {
     const auto d = static_cast<double>(c.d_model), ff = static_cast<double>(c.d_ff);
     return d * static_cast<double>(c.vocab_size) + d * static_cast<double>(c.context_length) +
-           static_cast<double>(c.num_layers) * d * (4 * d + 2 * (c.d_ff == 0 ? 4 * d : ff));
+           static_cast<double>(c.num_layers) * d * (4 * d + 2 * ff);
 }
 double matrices_of(const LlamaConfig& c) {
     const auto d = static_cast<double>(c.d_model), ff = static_cast<double>(c.d_ff);
@@ -60,7 +62,7 @@ struct ModelFile {
         }
         std::optional<Config> config;
         try {
-            config = read_config(static_cast<const Config*>(nullptr), *text);
+            config = detail::resolved(read_config(static_cast<const Config*>(nullptr), *text));
         } catch (const Error& error) {
             refuse(fmt::format("has a wrong configuration: {}", error.what()));
         }

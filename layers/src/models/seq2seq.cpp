@@ -31,13 +31,19 @@ void list_fields(Config& c, const Field& field) {
     field("activation", c.activation);
 }
 
+Seq2SeqConfig resolved(Seq2SeqConfig config) {
+    validate(config);
+    if (config.d_ff == 0) config.d_ff = 4 * config.d_model;
+    return config;
+}
+
 BlockOptions block_of(const Seq2SeqConfig& c, const ModelOptions& options) {
     return {.attention = {.d_model = c.d_model,
                           .num_heads = c.num_heads,
                           .dropout = c.dropout,
                           .dtype = options.dtype},
             .feed_forward = {.d_model = c.d_model,
-                             .d_ff = c.d_ff == 0 ? 4 * c.d_model : c.d_ff,
+                             .d_ff = c.d_ff,
                              .activation = c.activation,
                              .dropout = c.dropout,
                              .dtype = options.dtype},
@@ -101,7 +107,7 @@ Seq2SeqConfig seq2seq_config_from_json(std::string_view text) {
 }
 
 Seq2Seq::Seq2Seq(const Seq2SeqConfig& given, RandomState& rng, const ModelOptions& options)
-    : config(detail::validated(given)),
+    : config(resolved(given)),
       source_embedding(config.source_vocab_size, config.d_model, rng, {.dtype = options.dtype}),
       dropout(config.dropout, rng),
       head(detail::make_head(config.share_embeddings, source_embedding, config.target_vocab_size,

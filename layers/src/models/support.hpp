@@ -4,18 +4,16 @@
 #include <glassgrad/layers/embedding.hpp>
 #include <glassgrad/layers/linear.hpp>
 #include <glassgrad/layers/mask.hpp>
-#include <glassgrad/layers/models/causal_model.hpp>
+#include <glassgrad/layers/models/gpt.hpp>
+#include <glassgrad/layers/models/llama.hpp>
 
 #include <string_view>
 
 namespace glassgrad::detail {
 
-/// A configuration as it came, once it is valid.
-template <class Config>
-const Config& validated(const Config& config) {
-    validate(config);
-    return config;
-}
+/// Valid, with every 0 that stands for a default replaced. Throws as `validate`.
+GptConfig resolved(GptConfig config);
+LlamaConfig resolved(LlamaConfig config);
 
 /// Throws TypeError or ShapeError unless ids are i64 (batch, tokens).
 void check_ids(std::string_view model, const Tensor& ids);

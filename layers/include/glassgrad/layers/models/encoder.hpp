@@ -75,7 +75,7 @@ class Encoder : public Module {
     /// Logits (batch, num_classes): classifier(tanh(pooler(first token))).
     Variable class_logits(const Variable& hidden) const;
 
-    const EncoderConfig config;
+    const EncoderConfig config;  ///< with every 0 that stands for a default replaced
     Embedding embedding;
     Embedding position;
     Embedding segment;

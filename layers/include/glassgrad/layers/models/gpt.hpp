@@ -47,7 +47,7 @@ class Gpt : public CausalModel {
     std::int64_t context_length() const noexcept override { return config.context_length; }
     std::int64_t num_layers() const noexcept override { return config.num_layers; }
 
-    const GptConfig config;
+    const GptConfig config;  ///< with every 0 that stands for a default replaced
     Embedding embedding;
     Embedding position;
     Dropout dropout;

@@ -50,7 +50,7 @@ class Llama : public CausalModel {
     std::int64_t context_length() const noexcept override { return config.context_length; }
     std::int64_t num_layers() const noexcept override { return config.num_layers; }
 
-    const LlamaConfig config;
+    const LlamaConfig config;  ///< with every 0 that stands for a default replaced
     Embedding embedding;
     Dropout dropout;
     ModuleList<TransformerBlock> blocks;

@@ -76,7 +76,7 @@ class Seq2Seq : public Module {
     Variable decode(const Tensor& target, const Variable& memory,
                     const DecodeCall& call = {}) const;
 
-    const Seq2SeqConfig config;
+    const Seq2SeqConfig config;  ///< with every 0 that stands for a default replaced
     Embedding source_embedding;
     std::unique_ptr<Embedding> target_embedding;  ///< null when shared
     Dropout dropout;
