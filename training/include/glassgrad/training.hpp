@@ -4,7 +4,10 @@
 #include <glassgrad/layers.hpp>
 #include <glassgrad/training/average.hpp>
 #include <glassgrad/training/clip.hpp>
+#include <glassgrad/training/corpus.hpp>
+#include <glassgrad/training/dataset.hpp>
 #include <glassgrad/training/gradient_tree.hpp>
 #include <glassgrad/training/optimizers.hpp>
 #include <glassgrad/training/schedule.hpp>
 #include <glassgrad/training/stopping.hpp>
+#include <glassgrad/training/tokenizer.hpp>
