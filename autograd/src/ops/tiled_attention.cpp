@@ -7,6 +7,9 @@
 #include "family.hpp"
 
 #include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace glassgrad {
 
@@ -119,95 +122,77 @@ constexpr OpRow rows[] = {
 /// What the rule reads, in this order; mask and bias may be undefined.
 enum Saved : std::uint8_t { q, k, v, mask, bias, row_sums };
 
-/// The gradients of q, k, v and, if there are any, of mask and bias.
-class TiledRule {
-  public:
-    TiledRule(TiledCall call, bool has_mask, bool has_bias)
-        : call_(std::move(call)), has_mask_(has_mask), has_bias_(has_bias) {
-        // They are among the saved values, which a sweep drops.
-        call_.mask = Tensor();
-        call_.bias = Tensor();
-    }
+/// The call with the masks that it was made with, which are saved apart from it: a sweep drops
+/// them.
+TiledCall with_masks(TiledCall call, Inputs saved) {
+    if (saved[mask].defined()) call.mask = saved[mask].value();
+    if (saved[bias].defined()) call.bias = saved[bias].value();
+    return call;
+}
 
-    std::vector<Tensor> operator()(const Tensor& gy, const Tensor& y, Inputs saved,
-                                   const std::vector<bool>& wanted) const {
-        TiledCall call = call_;
-        if (has_mask_) call.mask = saved[mask].value();
-        if (has_bias_) call.bias = saved[bias].value();
-        const std::size_t at = has_mask_ ? 4 : 3;
-        const detail::TiledGradients g = detail::attend_in_tiles_vjp(
-            saved[q].value(), saved[k].value(), saved[v].value(), call,
-            {y, saved[row_sums].value()}, gy,
-            {wanted[q], wanted[k], wanted[v], has_mask_ && wanted[3], has_bias_ && wanted[at]});
-        std::vector<Tensor> gradients{g.q, g.k, g.v};
-        if (has_mask_) gradients.push_back(g.mask);
-        if (has_bias_) gradients.push_back(g.bias);
-        return gradients;
-    }
+/// The gradients of q, k, v and, if there are any, of mask and bias, from the kernel.
+std::vector<Tensor> gradients_in_tiles(const Tensor& gy, const Tensor& y, const TiledCall& call,
+                                       Inputs saved, const std::vector<bool>& wanted) {
+    const bool has_mask = saved[mask].defined();
+    const bool has_bias = saved[bias].defined();
+    const std::size_t at = has_mask ? 4 : 3;
+    const detail::TiledGradients g = detail::attend_in_tiles_vjp(
+        saved[q].value(), saved[k].value(), saved[v].value(), with_masks(call, saved),
+        {y, saved[row_sums].value()}, gy,
+        {wanted[q], wanted[k], wanted[v], has_mask && wanted[3], has_bias && wanted[at]});
+    std::vector<Tensor> gradients{g.q, g.k, g.v};
+    if (has_mask) gradients.push_back(g.mask);
+    if (has_bias) gradients.push_back(g.bias);
+    return gradients;
+}
 
-    std::vector<Variable> operator()(const Variable& gy, const Tensor& y, Inputs saved,
-                                     const std::vector<bool>& wanted) const {
-        if (grad_enabled()) return recorded(gy, saved);
-        std::vector<Variable> gradients;
-        for (Tensor& each : (*this)(gy.value(), y, saved, wanted)) {
-            gradients.push_back(each.defined() ? Variable(std::move(each)) : Variable());
-        }
-        return gradients;
+/// The same from ops that are recorded, on the steps of the named form.
+std::vector<Variable> gradients_by_steps(const Variable& gy, const TiledCall& call, Inputs saved) {
+    CounterRng rng = call.rng;
+    CounterRng again = call.rng;
+    const AttentionOpOptions options{
+        .scale = call.scale,
+        .mask = saved[mask],
+        .bias = saved[bias],
+        .causal = call.causal,
+        .window = call.window,
+        .alibi = call.alibi.defined() ? Variable(call.alibi) : Variable(),
+        .dropout_p = call.dropout_p,
+        .rng = &rng};
+    const AttentionSteps steps = detail::attend(saved[q], saved[k], saved[v], options);
+    // Heads of q that share one of k and v get an axis of their own.
+    const std::int64_t group = saved[q].rank() > 2 ? saved[q].size(-3) / saved[k].size(-3) : 1;
+    const auto split = [group](const Variable& x) {
+        return group > 1 ? detail::split_heads(x, group) : x;
+    };
+    const auto shared = [group](const Variable& x) {
+        return group > 1 ? detail::split_heads(x, 1) : x;
+    };
+    const auto merged = [group](const Variable& x) {
+        return group > 1 ? detail::merge_heads(x) : x;
+    };
+    const auto gathered = [group](const Variable& x) {
+        return group > 1 ? sum(x, {.axes = {-3}}) : x;
+    };
+    const Variable zero(zeros({}, gy.dtype()));
+    Variable gw = merged(attention_scores(split(gy), shared(saved[v])));
+    if (call.dropout_p > 0) {
+        const Variable kept(detail::draw_kept(gw.value(), again, call.dropout_p));
+        gw = where(kept, scale(gw, detail::kept_factor(call.dropout_p)), zero);
     }
-
-  private:
-    /// The same from ops that are recorded, on the steps of the named form.
-    std::vector<Variable> recorded(const Variable& gy, Inputs saved) const {
-        CounterRng rng = call_.rng;
-        CounterRng again = call_.rng;
-        const AttentionOpOptions options{
-            .scale = call_.scale,
-            .mask = saved[mask],
-            .bias = saved[bias],
-            .causal = call_.causal,
-            .window = call_.window,
-            .alibi = call_.alibi.defined() ? Variable(call_.alibi) : Variable(),
-            .dropout_p = call_.dropout_p,
-            .rng = &rng};
-        const AttentionSteps steps = detail::attend(saved[q], saved[k], saved[v], options);
-        const std::int64_t group = saved[q].rank() > 2 ? saved[q].size(-3) / saved[k].size(-3) : 1;
-        const auto split = [group](const Variable& x) {
-            return group > 1 ? detail::split_heads(x, group) : x;
-        };
-        const auto shared = [group](const Variable& x) {
-            return group > 1 ? detail::split_heads(x, 1) : x;
-        };
-        const auto merged = [group](const Variable& x) {
-            return group > 1 ? detail::merge_heads(x) : x;
-        };
-        const auto gathered = [group](const Variable& x) {
-            return group > 1 ? sum(x, {.axes = {-3}}) : x;
-        };
-        const Variable zero(zeros({}, gy.dtype()));
-        const auto where_kept = [&](const Variable& x) {
-            if (call_.dropout_p == 0) return x;
-            const Variable kept(detail::draw_kept(x.value(), again, call_.dropout_p));
-            return where(kept, scale(x, detail::kept_factor(call_.dropout_p)), zero);
-        };
-        const Variable weights = steps.dropped.defined() ? steps.dropped : steps.weights;
-        const Variable gw = where_kept(merged(attention_scores(split(gy), shared(saved[v]))));
-        Variable gs = softmax_vjp(steps.weights, gw, -1);
-        const Tensor allowed = detail::allowed_keys(detail::plain_options(options), gs.shape());
-        if (allowed.defined()) gs = where(Variable(allowed), gs, zero);
-        const Variable g = split(scale(gs, call_.scale));
-        const WeightedSumOptions turned{.transpose_weights = true};
-        std::vector<Variable> gradients{merged(weighted_sum(g, shared(saved[k]))),
-                                        gathered(weighted_sum(g, split(saved[q]), turned)),
-                                        gathered(weighted_sum(split(weights), split(gy), turned))};
-        if (has_mask_) gradients.push_back(gs);
-        if (has_bias_) gradients.push_back(gs);
-        return gradients;
-    }
-
-    TiledCall call_;
-    bool has_mask_;
-    bool has_bias_;
-};
+    Variable gs = softmax_vjp(steps.weights, gw, -1);
+    const Tensor allowed = detail::allowed_keys(detail::plain_options(options), gs.shape());
+    if (allowed.defined()) gs = where(Variable(allowed), gs, zero);
+    const Variable g = split(scale(gs, call.scale));
+    const Variable w = split(steps.dropped.defined() ? steps.dropped : steps.weights);
+    const WeightedSumOptions turned{.transpose_weights = true};
+    std::vector<Variable> gradients{merged(weighted_sum(g, shared(saved[k]))),
+                                    gathered(weighted_sum(g, split(saved[q]), turned)),
+                                    gathered(weighted_sum(w, split(gy), turned))};
+    if (saved[mask].defined()) gradients.push_back(gs);
+    if (saved[bias].defined()) gradients.push_back(gs);
+    return gradients;
+}
 
 }  // namespace
 
@@ -228,11 +213,10 @@ Variable tiled_attention(const Variable& query, const Variable& key, const Varia
             return 0;
         },
         query, key, value);
-    const bool has_mask = options.mask.defined();
-    const bool has_bias = options.bias.defined();
     std::vector<Variable> inputs{query, key, value};
-    if (has_mask) inputs.push_back(options.mask);
-    if (has_bias) inputs.push_back(options.bias);
+    for (const Variable* x : {&options.mask, &options.bias}) {
+        if (x->defined()) inputs.push_back(*x);
+    }
     const Variable saved[] = {query, key, value, options.mask, options.bias, Variable(result.rows)};
     const auto attributes = [&] {
         return Attributes{{"scale", call.scale},
@@ -240,8 +224,24 @@ Variable tiled_attention(const Variable& query, const Variable& key, const Varia
                           {"window", call.window},
                           {"dropout_p", call.dropout_p}};
     };
-    return record_joint(row, result.output, attributes, inputs, saved,
-                        TiledRule(call, has_mask, has_bias));
+    TiledCall kept = call;
+    kept.mask = Tensor();
+    kept.bias = Tensor();
+    const auto rule = [kept](const auto& gy, const Tensor& y, Inputs read,
+                             const std::vector<bool>& wanted) {
+        using V = std::remove_cvref_t<decltype(gy)>;
+        if constexpr (std::is_same_v<V, Tensor>) {
+            return gradients_in_tiles(gy, y, kept, read, wanted);
+        } else {
+            if (grad_enabled()) return gradients_by_steps(gy, kept, read);
+            std::vector<V> gradients;
+            for (Tensor& each : gradients_in_tiles(gy.value(), y, kept, read, wanted)) {
+                gradients.push_back(each.defined() ? V(std::move(each)) : V());
+            }
+            return gradients;
+        }
+    };
+    return record_joint(row, result.output, attributes, inputs, saved, rule);
 }
 
 }  // namespace glassgrad
