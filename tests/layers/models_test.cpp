@@ -170,6 +170,22 @@ TEST_CASE("a model refuses texts that it cannot read, with value, place and boun
           "text");
 }
 
+TEST_CASE("what goes into the blocks and comes out of a model can be hooked and replaced") {
+    const auto model = make<Gpt>(gpt_config);
+    const Tensor ids = tensor({{1, 5, 9}}, i64);
+    const Tensor other = (*model)(tensor({{2, 2, 7}}, i64)).value();
+    Variable embedded;
+    const auto keep = model->hook_point("embedded", [&](const Variable& x) {
+        embedded = x;
+        return Variable();
+    });
+    (*model)(tensor({{2, 2, 7}}, i64));
+    model->remove_point_hook(keep);
+    model->hook_point("embedded", [&](const Variable&) { return embedded; });
+    CHECK(max(abs((*model)(ids).value() - other)).item() == 0);
+    CHECK((*model)(ids).name() == "logits");
+}
+
 TEST_CASE("models give the same text with and without a cache, and in a batch as alone") {
     const auto gpt = make<Gpt>(gpt_config);
     check_generation([&](const Texts& texts, const GenerateOptions& options) {

@@ -145,14 +145,14 @@ Variable Encoder::operator()(const Tensor& ids, const EncoderCall& call) const {
     const Mask mask = detail::padding_of(call.keep);
 
     Variable x = embedding(ids) + position(positions) + segment(segments);
-    x = dropout(config.norm_first ? x : norm(x));
+    x = point("embedded", dropout(config.norm_first ? x : norm(x)));
     blocks.each([&](std::size_t, const TransformerBlock& block) { x = block(x, {.mask = mask}); });
-    return config.norm_first ? norm(x) : x;
+    return point("hidden", config.norm_first ? norm(x) : x);
 }
 
 Variable Encoder::token_logits(const Variable& hidden) const {
     const Scope scope = enter();
-    return masked_head(hidden);
+    return point("token_logits", masked_head(hidden));
 }
 
 Variable Encoder::class_logits(const Variable& hidden) const {
@@ -163,7 +163,8 @@ Variable Encoder::class_logits(const Variable& hidden) const {
                         "first token",
                         to_string(hidden.shape()), config.d_model));
     }
-    return classifier(dropout(tanh(pooler(select(hidden, 1, 0)))));
+    const Variable pooled = point("pooled", tanh(pooler(select(hidden, 1, 0))));
+    return point("class_logits", classifier(dropout(pooled)));
 }
 
 }  // namespace glassgrad

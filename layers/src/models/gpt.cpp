@@ -105,11 +105,12 @@ Variable Gpt::operator()(const Tensor& ids, const CausalCall& call) const {
     const Mask mask = Mask::causal() & detail::padding_of(call.keep);
     auto* caches = detail::layers_of("gpt", call.cache, blocks.size());
 
-    Variable x = dropout(embedding(ids) + position(positions));
+    Variable x = point("embedded", dropout(embedding(ids) + position(positions)));
     blocks.each([&](std::size_t i, const TransformerBlock& block) {
         x = block(x, {.mask = mask, .cache = caches ? &(*caches)[i] : nullptr});
     });
-    return head(norm(x));
+    x = point("hidden", norm(x));
+    return point("logits", head(x));
 }
 
 }  // namespace glassgrad

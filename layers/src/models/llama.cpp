@@ -122,12 +122,13 @@ Variable Llama::operator()(const Tensor& ids, const CausalCall& call) const {
     const Mask mask = Mask::causal() & detail::padding_of(call.keep);
     auto* caches = detail::layers_of("llama", call.cache, blocks.size());
 
-    Variable x = dropout(embedding(ids));
+    Variable x = point("embedded", dropout(embedding(ids)));
     blocks.each([&](std::size_t i, const TransformerBlock& block) {
         x = block(
             x, {.mask = mask, .positions = positions, .cache = caches ? &(*caches)[i] : nullptr});
     });
-    return head(norm(x));
+    x = point("hidden", norm(x));
+    return point("logits", head(x));
 }
 
 }  // namespace glassgrad

@@ -149,9 +149,9 @@ Variable Seq2Seq::encode(const Tensor& source, const Tensor& keep) const {
     detail::check_keep("seq2seq", source, keep, 0);
     const Tensor positions = detail::positions_of("seq2seq", source, {}, 0, config.context_length);
     const Mask mask = detail::padding_of(keep);
-    Variable x = embed(source_embedding, source, positions);
+    Variable x = point("source", embed(source_embedding, source, positions));
     encoder.each([&](std::size_t, const TransformerBlock& block) { x = block(x, {.mask = mask}); });
-    return encoder_norm ? (*encoder_norm)(x) : x;
+    return point("memory", encoder_norm ? (*encoder_norm)(x) : x);
 }
 
 Variable Seq2Seq::decode(const Tensor& target, const Variable& memory,
@@ -168,7 +168,8 @@ Variable Seq2Seq::decode(const Tensor& target, const Variable& memory,
         detail::layers_of("seq2seq", call.cache ? &call.cache->target : nullptr, decoder.size());
     auto* crossed =
         detail::layers_of("seq2seq", call.cache ? &call.cache->memory : nullptr, decoder.size());
-    Variable x = embed(target_embedding ? *target_embedding : source_embedding, target, positions);
+    const Embedding& table = target_embedding ? *target_embedding : source_embedding;
+    Variable x = point("target", embed(table, target, positions));
     decoder.each([&](std::size_t i, const TransformerBlock& block) {
         x = block(x, {.mask = mask,
                       .cache = own ? &(*own)[i] : nullptr,
@@ -176,7 +177,8 @@ Variable Seq2Seq::decode(const Tensor& target, const Variable& memory,
                       .memory_mask = memory_mask,
                       .memory_cache = crossed ? &(*crossed)[i] : nullptr});
     });
-    return head(decoder_norm ? (*decoder_norm)(x) : x);
+    x = point("hidden", decoder_norm ? (*decoder_norm)(x) : x);
+    return point("logits", head(x));
 }
 
 Variable Seq2Seq::operator()(const Tensor& source, const Tensor& target,

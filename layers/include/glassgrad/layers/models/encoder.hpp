@@ -74,6 +74,10 @@ class Encoder : public Module {
     Variable token_logits(const Variable& hidden) const;
     /// Logits (batch, num_classes): classifier(tanh(pooler(first token))).
     Variable class_logits(const Variable& hidden) const;
+    /// What goes into the first block, and the results.
+    std::vector<std::string> point_names() const override {
+        return {"embedded", "hidden", "token_logits", "pooled", "class_logits"};
+    }
 
     const EncoderConfig config;  ///< with every 0 that stands for a default replaced
     Embedding embedding;

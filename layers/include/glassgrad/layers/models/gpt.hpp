@@ -43,6 +43,10 @@ class Gpt : public CausalModel {
     Gpt(const GptConfig& given, RandomState& rng, const ModelOptions& options = {});
 
     Variable operator()(const Tensor& ids, const CausalCall& call = {}) const override;
+    /// What goes into the first block, what the last norm gives, and the result.
+    std::vector<std::string> point_names() const override {
+        return {"embedded", "hidden", "logits"};
+    }
     std::int64_t vocab_size() const noexcept override { return config.vocab_size; }
     std::int64_t context_length() const noexcept override { return config.context_length; }
     std::int64_t num_layers() const noexcept override { return config.num_layers; }

@@ -75,6 +75,10 @@ class Seq2Seq : public Module {
     /// Logits of the target's tokens.
     Variable decode(const Tensor& target, const Variable& memory,
                     const DecodeCall& call = {}) const;
+    /// What goes into the first blocks, and the results.
+    std::vector<std::string> point_names() const override {
+        return {"source", "memory", "target", "hidden", "logits"};
+    }
 
     const Seq2SeqConfig config;  ///< with every 0 that stands for a default replaced
     Embedding source_embedding;
