@@ -203,13 +203,13 @@ Variable tiled_attention(const Variable& query, const Variable& key, const Varia
     detail::refuse_learned_slopes(options);
     const OpRow& row = find(rows, "tiled_attention");
     TiledCall call;
-    detail::TiledResult result;
+    detail::TiledResult tiled;
     detail::computed(
         row,
         [&] {
             call = detail::tiled_call(query.value(), key.value(), value.value(),
                                       detail::plain_options(options));
-            result = detail::attend_in_tiles(query.value(), key.value(), value.value(), call);
+            tiled = detail::attend_in_tiles(query.value(), key.value(), value.value(), call);
             return 0;
         },
         query, key, value);
@@ -217,7 +217,7 @@ Variable tiled_attention(const Variable& query, const Variable& key, const Varia
     for (const Variable* x : {&options.mask, &options.bias}) {
         if (x->defined()) inputs.push_back(*x);
     }
-    const Variable saved[] = {query, key, value, options.mask, options.bias, Variable(result.rows)};
+    const Variable saved[] = {query, key, value, options.mask, options.bias, Variable(tiled.rows)};
     const auto attributes = [&] {
         return Attributes{{"scale", call.scale},
                           {"causal", call.causal},
@@ -241,7 +241,7 @@ Variable tiled_attention(const Variable& query, const Variable& key, const Varia
             return gradients;
         }
     };
-    return record_joint(row, result.output, attributes, inputs, saved, rule);
+    return record_joint(row, tiled.output, attributes, inputs, saved, rule);
 }
 
 }  // namespace glassgrad
