@@ -1,6 +1,7 @@
 // The `glassgrad` command. A verb is a file: cmd_<verb>.cpp with a function in commands.hpp.
 
 #include "commands.hpp"
+#include "output.hpp"
 
 #include <glassgrad/tensor/error.hpp>
 
@@ -11,12 +12,14 @@
 #include <string>
 
 int main(int argc, char** argv) {
-    CLI::App app("Looks into arrays and traces of glassgrad", "glassgrad");
+    CLI::App app("Looks into arrays, models and traces", "glassgrad");
     app.require_subcommand(1);
 
     std::string path;
-    CLI::App* info = app.add_subcommand("info", "What a .npy array or a trace holds");
-    info->add_option("FILE", path, "a .npy file, a .trace.json or a .trace.jsonl")->required();
+    CLI::App* info = app.add_subcommand("info", "What a file of arrays, a model or a trace holds");
+    info->add_option("FILE", path,
+                     "ends in .npy, .npz, .safetensors, .bin (llama2.c), .json or .jsonl")
+        ->required();
     app.add_subcommand("schema", "Prints the JSON Schema of traces");
     app.add_subcommand("version", "Prints the versions of the library and of the trace format");
 
@@ -34,7 +37,7 @@ int main(int argc, char** argv) {
         if (app.got_subcommand("schema")) return glassgrad::tools::schema();
         return glassgrad::tools::version();
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "glassgrad: %s\n", error.what());
+        std::fprintf(stderr, "glassgrad: %s\n", glassgrad::tools::printable(error.what()).c_str());
         return glassgrad::tools::exit_failure;
     }
 }

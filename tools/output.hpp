@@ -24,6 +24,11 @@ inline std::string printable(std::string_view text) {
     return safe;
 }
 
+/// Something the user should know that is no failure, on standard error.
+inline void warn(std::string_view text) {
+    std::fprintf(stderr, "glassgrad: warning: %.*s\n", static_cast<int>(text.size()), text.data());
+}
+
 /// Throws when standard output takes no more.
 inline void print(std::string_view text) {
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||

@@ -52,11 +52,16 @@ class Reader {
            std::function<void(std::span<const std::byte>)> release)
         : file_(file), where_(std::move(where)), release_(std::move(release)) {}
 
-    Llama2cCheckpoint read() {
+    /// The sizes, checked against the file; `layout_` is what it holds.
+    const Llama2cCheckpoint& read_sizes() {
         read_header();
-        const std::vector<Run> runs = layout();
-        check_size(runs);
-        for (const Run& run : runs) read_run(run);
+        layout_ = layout();
+        check_size();
+        return result_;
+    }
+    Llama2cCheckpoint read() {
+        read_sizes();
+        for (const Run& run : layout_) read_run(run);
         return std::move(result_);
     }
 
@@ -208,9 +213,9 @@ class Reader {
         return runs;
     }
 
-    void check_size(const std::vector<Run>& runs) const {
+    void check_size() const {
         std::uint64_t needed = at_;
-        for (const Run& run : runs) {
+        for (const Run& run : layout_) {
             needed = sum(needed, product({run.in_layers ? result_.num_layers : 1, run.shape[0],
                                           run.shape.rank() > 1 ? run.shape[1] : 1, 4}));
         }
@@ -250,6 +255,7 @@ class Reader {
     std::function<void(std::span<const std::byte>)> release_;
     std::size_t at_ = 0;
     bool is_new_ = false;
+    std::vector<Run> layout_;
     Llama2cCheckpoint result_;
 };
 
@@ -263,6 +269,11 @@ Llama2cCheckpoint load_llama2c_checkpoint(const std::string& path) {
                       file.check();
                   })
         .read();
+}
+
+Llama2cCheckpoint load_llama2c_sizes(const std::string& path) {
+    const detail::MappedFile file("load_llama2c_sizes", path);
+    return Reader(file.bytes(), "load_llama2c_sizes: " + path, [](auto) {}).read_sizes();
 }
 
 Llama2cCheckpoint parse_llama2c_checkpoint(std::span<const std::byte> bytes,

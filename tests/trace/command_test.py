@@ -5,6 +5,8 @@ usage: command_test.py GLASSGRAD DATA
 """
 
 import json
+import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -56,6 +58,73 @@ with tempfile.TemporaryDirectory() as name:
     check("a malformed array is one sentence on standard error, status 1",
           code == 1 and out == "" and err.startswith("glassgrad: load_npy: ")
           and err.count("\n") == 1, err)
+
+    archive = folder / "a.npz"
+    numpy.savez(archive, w=numpy.arange(6.0).reshape(2, 3), größe=numpy.array([True, False]))
+    code, out, err = run("info", archive)
+    check("an archive is described", (code, err) == (0, "") and out.splitlines() == [
+        "archive of 2 arrays, 8 elements",
+        "w      f64 (2, 3)    min 0  max 5  mean 2.5  std 1.70783",
+        "größe  boolean (2,)  true 1"], out + err)
+
+    header = (b'{"__metadata__":{"format":"pt"},"w":{"dtype":"BF16","shape":[2,1],'
+              b'"data_offsets":[0,4]},"n":{"dtype":"I64","shape":[1],"data_offsets":[4,12]}}')
+    weights = folder / "a.safetensors"
+    weights.write_bytes(struct.pack("<Q", len(header)) + header
+                        + struct.pack("<HHq", 0x3F80, 0x7FC0, -5))
+    code, out, err = run("info", weights)
+    check("safetensors are described and NaN is warned of", (code, err) == (
+        0, "glassgrad: warning: w has NaN, the first at (1, 0)\n") and out.splitlines() == [
+        "safetensors of 2 tensors, 3 elements",
+        "metadata format: pt",
+        "w  BF16 (2, 1)  min 1  max 1  mean 1  std 0  NaN 1",
+        "n  I64 (1,)     min -5  max -5"], out + err)
+
+    model = folder / "model.bin"
+    model.write_bytes(struct.pack("<7i", 2, 3, 1, 1, 1, 4, 5) + b"\0" * 4 * (8 + 2 + 16 + 2 + 18 + 2 + 10))
+    code, out, err = run("info", model)
+    check("a checkpoint of llama2.c is described", (code, err) == (0, "")
+          and out.splitlines()[:3] == [
+              "llama2.c checkpoint of 11 tensors, 48 parameters",
+              "d_model 2, d_ff 3, 1 layer, 1 head, 1 key/value head, vocabulary 4, context 5, "
+              "the head is the embedding",
+              "embedding.weight                    f32 (4, 2)  min 0  max 0  mean 0  std 0"],
+          out + err)
+    pieces = [b"<unk>", b"\n<s>\n", b"a", b"b"]
+    tokens = folder / "tokens.bin"
+    tokens.write_bytes(struct.pack("<i", 5) + b"".join(
+        struct.pack("<fi", -number, len(text)) + text for number, text in enumerate(pieces)))
+    code, out, err = run("info", tokens)
+    check("a tokenizer of llama2.c is described", (code, err) == (0, "") and out.splitlines() == [
+        "llama2.c tokenizer of 4 pieces, as many as model.bin needs",
+        "longest piece 5 bytes, scores -3 to 0",
+        "first '<unk>' '\\x0a<s>\\x0a' 'a' 'b'"], out + err)
+    tokens.write_bytes(tokens.read_bytes()[:-9])
+    check_refused("a tokenizer that fits no model beside it is refused", ["info", tokens], 1,
+                  f"glassgrad: info: {tokens}: a tokenizer of 3 pieces, but model.bin beside it "
+                  "has a vocabulary of 4\n")
+
+    unnamed = folder / "weights"
+    unnamed.write_bytes(weights.read_bytes())
+    check("the first bytes tell what a file without an ending is",
+          run("info", unnamed)[1].startswith("safetensors of 2"))
+    unnamed.write_bytes(b"nonsense")
+    check_refused("a file of no known kind is refused", ["info", unnamed], 1,
+                  f"glassgrad: info: {unnamed}: neither its name nor its first bytes tell what it "
+                  "is; files end in .npy, .npz, .safetensors, .json, .jsonl or .bin\n")
+
+    for ending in [".npy", ".npz", ".safetensors", ".bin", ".json", ""]:
+        odd_one = folder / f"odd{ending}"
+        for sentence, make in [("a pipe", os.mkfifo), ("a folder", os.mkdir),
+                               ("a device", lambda path: os.symlink("/dev/zero", path))]:
+            make(odd_one)
+            code, out, err = run("info", odd_one)
+            check(f"{sentence} is no {ending} file",
+                  code == 1 and out == "" and "not a regular file" in err, err)
+            if sentence == "a folder":
+                odd_one.rmdir()
+            else:
+                odd_one.unlink()
 
     bad = folder / "bad.trace.json"
     bad.write_text('{"format": "glassgrad-trace",\n "version": "2.0"}')

@@ -46,6 +46,9 @@ struct Llama2cCheckpoint {
 /// weights). NaN weights are let in. Throws FileError that names the file and what is wrong.
 Llama2cCheckpoint load_llama2c_checkpoint(const std::string& path);
 
+/// As `load_llama2c_checkpoint`, without the weights, which are not read.
+Llama2cCheckpoint load_llama2c_sizes(const std::string& path);
+
 /// As `load_llama2c_checkpoint`, from the bytes of a file; errors call them `name`.
 Llama2cCheckpoint parse_llama2c_checkpoint(std::span<const std::byte> bytes, std::string_view name);
 
