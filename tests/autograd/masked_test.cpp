@@ -281,3 +281,34 @@ TEST_CASE("dropout with p = 0 is its input, with p = 1 zeros without a gradient"
     backward(sum(y));
     CHECK(close(x.grad(), zeros({3, 4}, f64), 0));
 }
+
+TEST_CASE("a row of NaN with a gradient of exactly 0 stays out of a weight's gradient") {
+    const Variable w = parameter(uneven({2, 3}, -1, 1, 4), "w");
+    for (const Shape& shape : {Shape{4, 3}, Shape{2, 4, 3}}) {
+        Tensor wild = uneven(shape, -1, 1, 5);
+        Tensor plain = wild;
+        Tensor gy = uneven(Shape{shape.numel() / 3, 2}, -1, 1, 6);
+        for (std::int64_t d = 0; d < 3; ++d) {
+            wild.mutable_data<double>()[3 + d] = d == 1 ? not_a_number : inf;
+            plain.mutable_data<double>()[3 + d] = 0;
+        }
+        for (std::int64_t d = 0; d < 2; ++d) gy.set({1, d}, 0);
+        Shape out = shape;
+        out[out.rank() - 1] = 2;
+        for (const bool recorded : {false, true}) {
+            INFO(to_string(shape) << (recorded ? ", recorded" : ""));
+            const auto gradient = [&](const Tensor& x) {
+                const Variable g = parameter(reshape(gy, out), "gy");
+                const Variable y = matmul(Variable(x), w, {.transpose_b = true});
+                return grad({y}, {w}, {.grad_outputs = {g}, .create_graph = recorded})[0];
+            };
+            CHECK(same_bits(gradient(wild).value(), gradient(plain).value()));
+            // A row that takes part says what it holds.
+            gy.set({1, 0}, 1);
+            CHECK(std::isnan(gradient(wild).value().at({0, 1})));
+            CHECK(gradient(wild).value().at({0, 0}) == inf);
+            CHECK(std::isfinite(gradient(wild).value().at({1, 1})));
+            gy.set({1, 0}, 0);
+        }
+    }
+}

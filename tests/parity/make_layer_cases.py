@@ -134,11 +134,14 @@ ATTENTION = {"d_model": 12, "num_heads": 3}
 
 
 def attention():
-    """Batch 2, queries 5, heads 3, width 12; keys 7 of width 8, values of width 9."""
+    """Batch 2, queries 5, heads 3, width 12; keys 7 of width 8 or 12, values of width 9 or 12."""
     def run(name, options, masks, cross=False, **call):
         case = Case(name, "attention", ATTENTION | options, **masks)
         x = case.input("x", 2, 5, 12)
-        key, val = (case.input("key", 2, 7, 8), case.input("value", 2, 7, 9)) if cross else (x, x)
+        key, val = x, x
+        if cross:
+            key = case.input("key", 2, 7, options.get("kdim", 12))
+            val = case.input("value", 2, 7, options.get("vdim", 12))
         if "bias_shape" in call:  # torch joins batch and heads: a head changes with each matrix
             bias = case.input("bias", *call.pop("bias_shape"))
             call["attn_mask"] = bias.flatten(0, 1) if bias.dim() == 4 else bias
@@ -164,6 +167,7 @@ def attention():
     yield run("attention, floating mask for each sequence and head", {}, {},
               bias_shape=(2, 3, 5, 5))
     other = {"kdim": 8, "vdim": 9}
+    yield run("cross-attention, keys and values as wide as queries", {}, {}, cross=True)
     yield run("cross-attention", other, {"keep": flags(keep(7, 4))}, cross=True,
               key_padding_mask=~keep(7, 4))
     mask = allowed(2, 3, 5, 7)

@@ -82,6 +82,7 @@ constexpr OpRow rows[] = {
     {.name = "matmul",
      .forward = "y[..., i, j] = sum_k a[..., i, k] b[..., k, j]",
      .backward = "ga = gy bᵀ; gb = aᵀ gy",
+     .domain = "for gb of a bᵀ, a row of a whose gradient is exactly 0 counts nothing, even if NaN",
      .torch = "torch.matmul",
      .records = "matmul reshape",
      .f32_ulp = 8,
@@ -101,14 +102,20 @@ constexpr OpRow rows[] = {
      .samples = outer_samples},
 };
 
+/// gyᵀ a, in which a row whose gradient is exactly 0 takes no part, even with NaN in it: what
+/// attention hides, or a loss ignores, stays out of the gradients of the weights before it.
+template <class V>
+V weight_gradient(const V& gy, const V& a) {
+    return weighted_sum(gy, a, {.transpose_weights = true});
+}
+
 /// gb of a stack `a` times one matrix: the rows of all matrices together, in one product, in
 /// place of one product each and a sum.
 template <class V>
 V flat_product(const V& a, const V& gy, bool swap) {
     const V rows_a = reshape(a, {-1, a.shape().back()});
     const V rows_gy = reshape(gy, {-1, gy.shape().back()});
-    return swap ? matmul(rows_gy, rows_a, {.transpose_a = true})
-                : matmul(rows_a, rows_gy, {.transpose_a = true});
+    return swap ? weight_gradient(rows_gy, rows_a) : matmul(rows_a, rows_gy, {.transpose_a = true});
 }
 
 }  // namespace
@@ -144,6 +151,7 @@ Variable matmul(const Variable& a, const Variable& b, const MatmulOptions& optio
             b,
             [ta, tb, flat](const auto& gy, const auto& left) {
                 if (flat) return flat_product(left, gy, tb);
+                if (tb && !ta) return weight_gradient(gy, left);
                 return tb ? matmul(gy, left, {.transpose_a = true, .transpose_b = ta})
                           : matmul(left, gy, {.transpose_a = !ta});
             },

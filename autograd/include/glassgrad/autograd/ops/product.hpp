@@ -9,7 +9,9 @@
 namespace glassgrad {
 
 /// Product of a (..., m, k) and b (..., k, n); leading axes broadcast; operands may be read
-/// transposed. Derivative: ga = gy bᵀ, gb = aᵀ gy. Throws ShapeError unless inner sizes agree.
+/// transposed. Derivative: ga = gy bᵀ, gb = aᵀ gy; with transpose_b alone, as a layer multiplies by
+/// its weight, rows of a whose gradient is exactly 0 take no part in gb, even if they are NaN.
+/// Throws ShapeError unless inner sizes agree.
 Variable matmul(const Variable& a, const Variable& b, const MatmulOptions& options = {});
 /// `matmul` of stacks a (batch, m, k) and b (batch, k, n), of rank 3 and the same batch: nothing
 /// broadcasts. Derivative: ga = gy bᵀ, gb = aᵀ gy. Throws ShapeError.
