@@ -8,6 +8,7 @@
 #include <glassgrad/training/dataset.hpp>
 #include <glassgrad/training/gradient_tree.hpp>
 #include <glassgrad/training/optimizers.hpp>
+#include <glassgrad/training/report.hpp>
 #include <glassgrad/training/schedule.hpp>
 #include <glassgrad/training/stopping.hpp>
 #include <glassgrad/training/tokenizer.hpp>
