@@ -83,11 +83,10 @@ void weigh(const Pull<T>& p, std::int64_t n, const Range& rows, const Range& col
     const double* row = p.rows + 2 * (n * p.sizes.queries + rows.begin);
     for (std::int64_t i = 0; i < rows.size(); ++i, w += count) {
         const T top = static_cast<T>(row[2 * i]);
-        const T origin = top == hidden ? T{0} : top;
-        const double total = row[2 * i + 1];
-        const T inverse = static_cast<T>(total == 0 ? 0 : 1 / total);
+        // Infinite in a row that sees nothing, whose scores are all hidden.
+        const T inverse = static_cast<T>(1 / row[2 * i + 1]);
         for (std::int64_t j = 0; j < count; ++j) {
-            const T weight = fast_exp(w[j] - origin) * inverse;
+            const T weight = fast_exp(w[j] - top) * inverse;
             w[j] = w[j] == hidden ? T{0} : weight;
         }
     }
@@ -125,13 +124,6 @@ void scores_grad(const Pull<T>& p, std::int64_t n, const Range& rows, const Rang
             g[j] = w[j] == 0 ? T{0} : pulled;
         }
     }
-}
-
-/// Into how many parts the keys are cut, so that few heads still keep several threads busy.
-std::int64_t parts_of(const TiledSizes& s, std::int64_t shared) {
-    constexpr std::int64_t enough = 8;
-    if (shared == 0) return 1;
-    return std::clamp<std::int64_t>(enough / shared, 1, std::max<std::int64_t>(1, s.key_tiles()));
 }
 
 /// Where gradients go; null for those that nobody wants.
@@ -220,7 +212,7 @@ template <class T>
 void inputs_grad(const Pull<T>& p, TiledGradients& out) {
     const TiledSizes& s = p.sizes;
     const std::int64_t shared = s.matrices / s.group;
-    const std::int64_t parts = parts_of(s, shared);
+    const std::int64_t parts = s.key_parts();
     const auto memory = [](Tensor& x) { return x.defined() ? x.mutable_data<T>() : nullptr; };
     // Each part of the keys adds up gradients of q of its own.
     const std::int64_t size = out.q.defined() ? out.q.numel() : 0;

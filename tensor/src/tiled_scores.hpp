@@ -59,6 +59,13 @@ struct TiledSizes {
     }
     std::int64_t query_tiles() const noexcept { return tiles(queries); }
     std::int64_t key_tiles() const noexcept { return tiles(keys); }
+    /// Into how many parts the backward pass cuts the keys, so that few heads still keep several
+    /// threads busy.
+    std::int64_t key_parts() const noexcept {
+        constexpr std::int64_t enough = 8;
+        const std::int64_t shared = std::max<std::int64_t>(1, matrices / group);
+        return std::clamp<std::int64_t>(enough / shared, 1, std::max<std::int64_t>(1, key_tiles()));
+    }
     Range query_tile(std::int64_t i) const noexcept { return range(i, queries); }
     Range key_tile(std::int64_t i) const noexcept { return range(i, keys); }
 

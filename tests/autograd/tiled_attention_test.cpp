@@ -91,8 +91,12 @@ std::vector<Tensor> outcome(const Case& call, AttentionForm form) {
         if (x->requires_grad()) inputs.push_back(*x);
     }
     std::vector<Tensor> all{y.value()};
-    for (const Variable& g : grad({y}, inputs, {.grad_outputs = {Variable(call.cotangent)}})) {
-        all.push_back(g.value());
+    const Variable cotangent(call.cotangent);
+    const GradOptions kept{.grad_outputs = {cotangent}, .retain_graph = true};
+    for (const Variable& g : grad({y}, inputs, kept)) all.push_back(g.value());
+    for (std::size_t i = 0; i < inputs.size() && form == AttentionForm::tiled; ++i) {
+        // One gradient alone has the bits that it has among the others.
+        CHECK(same_bits(grad({y}, {inputs[i]}, kept)[0].value(), all[i + 1]));
     }
     all.push_back(full({}, static_cast<double>(rng.position()), f64));
     return all;

@@ -97,6 +97,12 @@ Samples tiled_samples() {
     grouped("one head of keys, dropout", 1, {{.dropout_p = 0.4, .tile = 3}}, "",
             " * torch.tensor(np.random.Generator(np.random.Philox(key=[7, 3])).random(180)"
             ".reshape(2, 6, 3, 5) < 0.6) / 0.6");
+    samples.push_back(OpSample{"grouped heads without a batch",
+                               {spread({4, 3, 4}, {-2, 2}, 1), spread({2, 5, 4}, {-2, 2}, 2),
+                                spread({2, 5, 3}, {-2, 2}, 3)},
+                               Call{{.tile = 3}},
+                               "torch.softmax(a @ b.repeat_interleave(2, 0).mT / 2, -1) @ "
+                               "c.repeat_interleave(2, 0)"});
     samples.push_back(OpSample{
         "no keys",
         {spread({3, 4}, {-2, 2}, 1), spread({0, 4}, {-2, 2}, 2), spread({0, 3}, {-2, 2}, 3)},
@@ -202,17 +208,19 @@ Variable tiled_attention(const Variable& query, const Variable& key, const Varia
                          const AttentionOpOptions& options) {
     detail::refuse_learned_slopes(options);
     const OpRow& row = find(rows, "tiled_attention");
-    TiledCall call;
-    detail::TiledResult tiled;
-    detail::computed(
+    const auto made = detail::computed(
         row,
         [&] {
-            call = detail::tiled_call(query.value(), key.value(), value.value(),
-                                      detail::plain_options(options));
-            tiled = detail::attend_in_tiles(query.value(), key.value(), value.value(), call);
-            return 0;
+            const Tensor& q_value = query.value();
+            TiledCall call = detail::tiled_call(q_value, key.value(), value.value(),
+                                                detail::plain_options(options));
+            detail::TiledResult tiled =
+                detail::attend_in_tiles(q_value, key.value(), value.value(), call);
+            return std::pair(std::move(call), std::move(tiled));
         },
         query, key, value);
+    const TiledCall& call = made.first;
+    const detail::TiledResult& tiled = made.second;
     std::vector<Variable> inputs{query, key, value};
     for (const Variable* x : {&options.mask, &options.bias}) {
         if (x->defined()) inputs.push_back(*x);
