@@ -37,6 +37,21 @@ auto retried(Call call) {
     return result;
 }
 
+void sync_folder(const std::string& where, const std::string& path) {
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    const int descriptor = retried([&] {
+        return ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    });
+    if (descriptor < 0) {
+        if (errno == EACCES) return;  // a folder that may be written but not read
+        fail_system(where, "cannot open its folder to sync it");
+    }
+    const int failed = retried([&] { return ::fsync(descriptor); });
+    const int error = errno;
+    ::close(descriptor);
+    if (failed != 0 && error != EINVAL) fail_system(where, "cannot sync its folder", error);
+}
+
 }  // namespace
 
 InputFile::InputFile(const std::string& op, const std::string& path) : where_(op + ": " + path) {
@@ -148,26 +163,31 @@ void OutputFile::close() {
     if (::close(descriptor) != 0 && errno != EINTR) fail_system(where_, "cannot close");
 }
 
-void OutputFile::commit() {
+void OutputFile::reserve(std::uint64_t bytes) {
+    if (bytes == 0) return;
+    // Not posix_fallocate, which writes all the bytes where the system can't reserve.
+    const int failed =
+        retried([&] { return ::fallocate(descriptor_, 0, 0, static_cast<off_t>(bytes)); });
+    if (failed == 0 || errno == EOPNOTSUPP || errno == ENOSYS) return;
+    fail_system(where_, fmt::format("cannot take room for {} bytes", bytes));
+}
+
+void OutputFile::sync() {
     if (retried([&] { return ::fsync(descriptor_); }) != 0) fail_system(where_, "cannot sync");
+}
+
+void OutputFile::commit() {
+    sync();
     close();
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
         fail_system(where_, "cannot give the file its name");
     }
     temporary_.clear();
-    // The new name itself is on disk once the folder is synced.
-    const std::string folder = std::filesystem::path(path_).parent_path().string();
-    const int descriptor = retried([&] {
-        return ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    });
-    if (descriptor < 0) {
-        if (errno == EACCES) return;  // a folder that may be written but not read
-        fail_system(where_, "cannot open its folder to sync it");
-    }
-    const int failed = retried([&] { return ::fsync(descriptor); });
-    const int error = errno;
-    ::close(descriptor);
-    if (failed != 0 && error != EINVAL) fail_system(where_, "cannot sync its folder", error);
+    sync_folder(where_, path_);
+}
+
+void sync_folder_of(const std::string& op, const std::string& path) {
+    sync_folder(op + ": " + path, path);
 }
 
 }  // namespace glassgrad::detail

@@ -6,6 +6,7 @@
 
 #include <glassgrad/tensor/detail/file.hpp>
 #include <glassgrad/tensor/detail/json_writer.hpp>
+#include <glassgrad/tensor/detail/safetensors_layout.hpp>
 #include <glassgrad/tensor/detail/text.hpp>
 
 #include <algorithm>
@@ -31,8 +32,8 @@ static_assert(std::endian::native == std::endian::little, "the format is little-
 constexpr std::size_t longest_name = 120;            // in error texts
 constexpr std::size_t piece = std::size_t{8} << 20;  // bytes of a mapped file in memory at a time
 
-/// Tells that the bytes given have been read for the last time.
-using Release = std::function<void(std::span<const std::byte>)>;
+/// Copies bytes of a file.
+using Read = std::function<void(std::uint64_t at, std::byte* out, std::size_t count)>;
 
 template <class T>
 T decode(const SafetensorsType& type, std::uint64_t bits, std::string_view where,
@@ -58,44 +59,41 @@ T decode(const SafetensorsType& type, std::uint64_t bits, std::string_view where
     }
 }
 
-Tensor read_tensor(std::span<const std::byte> file, const SafetensorsEntry& entry,
-                   std::string_view where, std::string_view name, const Release& release) {
+Tensor read_tensor(const Read& read, const SafetensorsEntry& entry, std::string_view where,
+                   std::string_view name) {
     const SafetensorsType& type = *entry.type;
     const bool same_bytes = type.kind == 'f' || (type.kind == 'i' && type.item_bytes == 8);
     const auto item = static_cast<std::size_t>(type.item_bytes);
+    const auto size = static_cast<std::size_t>(entry.end - entry.begin);
     Tensor result = Tensor::empty(entry.shape, type.dtype);
     detail::with_type(type.dtype, [&](auto typed) {
         using T = typename decltype(typed)::type;
         T* out = result.mutable_data<T>();
-        for (std::uint64_t at = entry.begin; at < entry.end;) {
-            const auto count =
-                static_cast<std::size_t>(std::min<std::uint64_t>(piece, entry.end - at));
-            const auto part = file.subspan(static_cast<std::size_t>(at), count);
-            const std::uint64_t first = (at - entry.begin) / item;
-            if (same_bytes) {
-                std::memcpy(out + first, part.data(), count);
-            } else {
-                for (std::size_t i = 0; i < count / item; ++i) {
-                    out[first + i] =
-                        decode<T>(type, integer_at(part.data() + i * item, type.item_bytes, false),
-                                  where, name, first + i);
-                }
+        if (same_bytes) {
+            read(entry.begin, reinterpret_cast<std::byte*>(out), size);
+            return;
+        }
+        std::vector<std::byte> part(std::min(piece, size));
+        for (std::size_t at = 0; at < size; at += part.size()) {
+            part.resize(std::min(part.size(), size - at));
+            read(entry.begin + at, part.data(), part.size());
+            const std::size_t first = at / item;
+            for (std::size_t i = 0; i < part.size() / item; ++i) {
+                out[first + i] =
+                    decode<T>(type, integer_at(part.data() + i * item, type.item_bytes, false),
+                              where, name, first + i);
             }
-            release(part);
-            at += count;
         }
     });
     return result;
 }
 
-SafetensorsFile read_all(std::span<const std::byte> file, const std::string& where,
-                         const Release& release) {
-    SafetensorsHeader header = detail::read_safetensors_header(file, where);
+SafetensorsFile read_all(SafetensorsHeader header, const Read& read, const std::string& where) {
     SafetensorsFile result;
     result.metadata = std::move(header.metadata);
     result.tensors.reserve(header.names.size());
     for (std::size_t i = 0; i < header.names.size(); ++i) {
-        Tensor x = read_tensor(file, header.entries[i], where, header.names[i], release);
+        Tensor x = read_tensor(read, header.entries[i], where, header.names[i]);
         result.tensors.emplace_back(std::move(header.names[i]), std::move(x));
     }
     return result;
@@ -189,52 +187,99 @@ std::string head(std::span<const std::pair<std::string, Tensor>> tensors,
     return length + text;
 }
 
+/// As much of a file as `read_safetensors_header` needs.
+std::string read_head(const detail::InputFile& file) {
+    constexpr std::uint64_t usual = std::uint64_t{1} << 14;
+    std::string head;
+    const auto extend = [&](std::uint64_t size) {
+        const std::size_t before = head.size();
+        head.resize(static_cast<std::size_t>(size));
+        if (size <= before) return;
+        file.read(before, reinterpret_cast<std::byte*>(head.data() + before), head.size() - before);
+    };
+    extend(std::min(file.size(), usual));
+    if (head.size() < 8) return head;
+    const std::uint64_t length =
+        integer_at(reinterpret_cast<const std::byte*>(head.data()), 8, false);
+    if (length <= safetensors_max_header_bytes && length <= file.size() - 8) extend(8 + length);
+    return head;
+}
+
+/// A file, its header read and checked.
+struct OpenFile {
+    OpenFile(const std::string& op, const std::string& path)
+        : file(op, path),
+          where(op + ": " + path),
+          head(read_head(file)),
+          header(detail::read_safetensors_header(std::as_bytes(std::span(head)), file.size(),
+                                                 where)) {}
+
+    Read reading() const {
+        return [this](std::uint64_t at, std::byte* out, std::size_t count) {
+            file.read(at, out, count);
+        };
+    }
+
+    detail::InputFile file;
+    std::string where;
+    std::string head;
+    SafetensorsHeader header;
+};
+
 }  // namespace
 
 SafetensorsFile load_safetensors(const std::string& path) {
-    const detail::MappedFile file("load_safetensors", path);
-    return read_all(file.bytes(), "load_safetensors: " + path, [&](auto part) {
-        file.drop(part);
-        file.check();
-    });
+    OpenFile file("load_safetensors", path);
+    return read_all(std::move(file.header), file.reading(), file.where);
 }
 
 SafetensorsFile parse_safetensors(std::span<const std::byte> bytes, std::string_view name) {
-    return read_all(bytes, fmt::format("parse_safetensors: {}", name), [](auto) {});
+    const std::string where = fmt::format("parse_safetensors: {}", name);
+    const auto read = [&](std::uint64_t at, std::byte* out, std::size_t count) {
+        if (count > 0) std::memcpy(out, bytes.data() + at, count);
+    };
+    return read_all(detail::read_safetensors_header(bytes, bytes.size(), where), read, where);
+}
+
+detail::SafetensorsLayout detail::lay_out_safetensors(
+    std::span<const std::pair<std::string, Tensor>> tensors,
+    std::span<const std::pair<std::string, std::string>> metadata) {
+    check_names(tensors, metadata);
+    std::vector<std::size_t> order = data_order(tensors);
+    std::string text = head(tensors, metadata, order);
+    return {std::move(text), std::move(order)};
+}
+
+void detail::write_safetensors(OutputFile& file, const SafetensorsLayout& layout,
+                               std::span<const std::pair<std::string, Tensor>> tensors) {
+    file.write(layout.head.data(), layout.head.size());
+    for (const std::size_t index : layout.order) {
+        const Tensor& x = tensors[index].second;
+        file.write(x.bytes(), bytes_of(x));
+    }
 }
 
 std::string to_safetensors(std::span<const std::pair<std::string, Tensor>> tensors,
                            std::span<const std::pair<std::string, std::string>> metadata) {
-    check_names(tensors, metadata);
-    const std::vector<std::size_t> order = data_order(tensors);
-    std::string result = head(tensors, metadata, order);
+    auto [result, order] = detail::lay_out_safetensors(tensors, metadata);
     for (const std::size_t index : order) {
         const Tensor& x = tensors[index].second;
         result.append(reinterpret_cast<const char*>(x.bytes()), bytes_of(x));
     }
-    return result;
+    return std::move(result);
 }
 
 void save_safetensors(const std::string& path,
                       std::span<const std::pair<std::string, Tensor>> tensors,
                       std::span<const std::pair<std::string, std::string>> metadata) {
-    check_names(tensors, metadata);
-    const std::vector<std::size_t> order = data_order(tensors);
-    const std::string header = head(tensors, metadata, order);
+    const detail::SafetensorsLayout layout = detail::lay_out_safetensors(tensors, metadata);
     detail::OutputFile file("save_safetensors", path);
-    file.write(header.data(), header.size());
-    for (const std::size_t index : order) {
-        const Tensor& x = tensors[index].second;
-        file.write(x.bytes(), bytes_of(x));
-    }
+    detail::write_safetensors(file, layout, tensors);
     file.commit();
 }
 
-struct SafetensorsReader::State {
-    explicit State(const std::string& path)
-        : file("SafetensorsReader", path),
-          where("SafetensorsReader: " + path),
-          header(detail::read_safetensors_header(file.bytes(), where)) {}
+struct SafetensorsReader::State : OpenFile {
+    using OpenFile::OpenFile;
 
     /// The place of a name in the header, or how many there are.
     std::size_t find(std::string_view name) const noexcept {
@@ -253,14 +298,10 @@ struct SafetensorsReader::State {
         }
         return index;
     }
-
-    detail::MappedFile file;
-    std::string where;
-    SafetensorsHeader header;
 };
 
-SafetensorsReader::SafetensorsReader(const std::string& path)
-    : state_(std::make_unique<State>(path)) {}
+SafetensorsReader::SafetensorsReader(const std::string& path, const std::string& op)
+    : state_(std::make_unique<State>(op, path)) {}
 SafetensorsReader::~SafetensorsReader() = default;
 SafetensorsReader::SafetensorsReader(SafetensorsReader&&) noexcept = default;
 SafetensorsReader& SafetensorsReader::operator=(SafetensorsReader&&) noexcept = default;
@@ -280,12 +321,10 @@ SafetensorsReader::Info SafetensorsReader::info(std::string_view name) const {
 
 Tensor SafetensorsReader::load(std::string_view name) const {
     const SafetensorsEntry& entry = state_->header.entries[state_->place(name)];
-    state_->file.check();
-    return read_tensor(state_->file.bytes(), entry, state_->where, name, [&](auto part) {
-        state_->file.drop(part);
-        state_->file.check();
-    });
+    return read_tensor(state_->reading(), entry, state_->where, name);
 }
+
+std::string_view SafetensorsReader::head() const noexcept { return state_->head; }
 
 const std::vector<std::pair<std::string, std::string>>& SafetensorsReader::metadata()
     const noexcept {

@@ -4,6 +4,7 @@
 #include "fail.hpp"
 
 #include <glassgrad/tensor/detail/json_cursor.hpp>
+#include <glassgrad/tensor/detail/safetensors_layout.hpp>
 #include <glassgrad/tensor/detail/text.hpp>
 #include <glassgrad/tensor/safetensors.hpp>
 
@@ -33,12 +34,12 @@ constexpr std::string_view foreign[] = {"F4",          "F6_E2M3",     "F6_E3M2",
 
 class HeaderReader {
   public:
-    HeaderReader(std::span<const std::byte> file, const std::string& where)
-        : file_(file), where_(where) {}
+    HeaderReader(std::span<const std::byte> begin, std::uint64_t size, const std::string& where)
+        : begin_(begin), size_(size), where_(where) {}
 
     SafetensorsHeader read() {
         const std::string_view text = header_text();
-        data_ = file_.size() - 8 - text.size();
+        data_ = size_ - 8 - text.size();
         read_json(text, where_ + ": header: ", [&](JsonCursor& in) {
             in.object([&](std::string_view name) {
                 if (name == "__metadata__") {
@@ -50,7 +51,7 @@ class HeaderReader {
         });
         sort_names();
         check_layout();
-        const std::uint64_t data_begin = file_.size() - data_;
+        const std::uint64_t data_begin = size_ - data_;
         for (SafetensorsEntry& entry : header_.entries) {
             entry.begin += data_begin;
             entry.end += data_begin;
@@ -69,7 +70,7 @@ class HeaderReader {
     }
 
     std::string_view header_text() const {
-        const std::string_view all(reinterpret_cast<const char*>(file_.data()), file_.size());
+        const std::string_view all(reinterpret_cast<const char*>(begin_.data()), begin_.size());
         if (all.starts_with("version https://git-lfs")) {
             bad(hint("fetch the file itself: git lfs pull"),
                 "a Git LFS pointer, which stands for the file");
@@ -78,13 +79,13 @@ class HeaderReader {
             bad("the file ends after {} bytes, before the length of its header, 8 bytes",
                 all.size());
         }
-        const std::uint64_t length = integer_at(file_.data(), 8, false);
+        const std::uint64_t length = integer_at(begin_.data(), 8, false);
         if (length > safetensors_max_header_bytes) {
             bad("the header says it has {} bytes, above the limit of {}", length,
                 safetensors_max_header_bytes);
         }
-        if (length > all.size() - 8) {
-            bad("the header says it has {} bytes, {} follow", length, all.size() - 8);
+        if (length > size_ - 8) {
+            bad("the header says it has {} bytes, {} follow", length, size_ - 8);
         }
         const std::string_view text = all.substr(8, static_cast<std::size_t>(length));
         if (text.empty()) bad("the header is empty, not JSON");
@@ -241,7 +242,8 @@ class HeaderReader {
         if (at < data_) bad("the last {} bytes of the data belong to no tensor", data_ - at);
     }
 
-    std::span<const std::byte> file_;
+    std::span<const std::byte> begin_;
+    std::uint64_t size_;
     const std::string& where_;
     std::uint64_t data_ = 0;
     SafetensorsHeader header_;
@@ -249,9 +251,9 @@ class HeaderReader {
 
 }  // namespace
 
-SafetensorsHeader read_safetensors_header(std::span<const std::byte> file,
+SafetensorsHeader read_safetensors_header(std::span<const std::byte> begin, std::uint64_t file_size,
                                           const std::string& where) {
-    return HeaderReader(file, where).read();
+    return HeaderReader(begin, file_size, where).read();
 }
 
 std::string_view safetensors_type_name(DType dtype) noexcept {

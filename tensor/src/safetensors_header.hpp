@@ -36,11 +36,9 @@ struct SafetensorsHeader {
     std::vector<std::uint32_t> by_name;  ///< indices, sorted by name
 };
 
-/// Throws FileError; its text starts with `where`.
-SafetensorsHeader read_safetensors_header(std::span<const std::byte> file,
+/// `begin` is the file, or as much of it as holds the length of the header and the header. Throws
+/// FileError; its text starts with `where`.
+SafetensorsHeader read_safetensors_header(std::span<const std::byte> begin, std::uint64_t file_size,
                                           const std::string& where);
-
-/// The name that the format has for `dtype`.
-std::string_view safetensors_type_name(DType dtype) noexcept;
 
 }  // namespace glassgrad::detail

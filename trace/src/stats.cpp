@@ -1,6 +1,6 @@
 // Figures about the elements of a tensor: counts and moments, and a digest of all bytes.
 
-#include <glassgrad/tensor/detail/text.hpp>
+#include <glassgrad/tensor/detail/hash.hpp>
 #include <glassgrad/tensor/error.hpp>
 #include <glassgrad/tensor/tensor.hpp>
 #include <glassgrad/trace/document.hpp>
@@ -46,54 +46,6 @@ TraceStats stats_of(std::span<const T> values) {
     return stats;
 }
 
-constexpr std::uint64_t prime1 = 0x9E3779B185EBCA87;
-constexpr std::uint64_t prime2 = 0xC2B2AE3D27D4EB4F;
-constexpr std::uint64_t prime3 = 0x165667B19E3779F9;
-constexpr std::uint64_t prime4 = 0x85EBCA77C2B2AE63;
-constexpr std::uint64_t prime5 = 0x27D4EB2F165667C5;
-
-template <class Word>
-std::uint64_t load(const std::byte* p) noexcept {
-    Word word = 0;
-    std::memcpy(&word, p, sizeof(word));
-    return word;
-}
-
-std::uint64_t round(std::uint64_t lane, std::uint64_t word) noexcept {
-    return std::rotl(lane + word * prime2, 31) * prime1;
-}
-
-/// XXH64 with seed 0 (Collet, xxHash specification 0.1.1).
-std::uint64_t xxh64(const std::byte* p, std::size_t size) noexcept {
-    const std::byte* const end = p + size;
-    std::uint64_t hash = prime5;
-    if (size >= 32) {
-        std::uint64_t lanes[4] = {prime1 + prime2, prime2, 0, 0 - prime1};
-        for (; end - p >= 32; p += 32) {
-            for (int i = 0; i < 4; ++i) {
-                lanes[i] = round(lanes[i], load<std::uint64_t>(p + 8 * i));
-            }
-        }
-        hash = std::rotl(lanes[0], 1) + std::rotl(lanes[1], 7) + std::rotl(lanes[2], 12) +
-               std::rotl(lanes[3], 18);
-        for (const std::uint64_t lane : lanes) hash = (hash ^ round(0, lane)) * prime1 + prime4;
-    }
-    hash += size;
-    for (; end - p >= 8; p += 8) {
-        hash = std::rotl(hash ^ round(0, load<std::uint64_t>(p)), 27) * prime1 + prime4;
-    }
-    if (end - p >= 4) {
-        hash = std::rotl(hash ^ load<std::uint32_t>(p) * prime1, 23) * prime2 + prime3;
-        p += 4;
-    }
-    for (; p != end; ++p) {
-        hash = std::rotl(hash ^ static_cast<std::uint64_t>(*p) * prime5, 11) * prime1;
-    }
-    hash = (hash ^ hash >> 33) * prime2;
-    hash = (hash ^ hash >> 29) * prime3;
-    return hash ^ hash >> 32;
-}
-
 /// `one` in every place of `shape`.
 Tensor spread(const Tensor& one, const Shape& shape) {
     Tensor result = Tensor::empty(shape, one.dtype());
@@ -123,13 +75,7 @@ TraceStats tensor_stats(const Tensor& x) {
 std::string tensor_digest(const Tensor& x) {
     static_assert(std::endian::native == std::endian::little);
     const auto count = static_cast<std::size_t>(x.numel());
-    const std::uint64_t hash = xxh64(x.bytes(), count * item_size(x.dtype()));
-    std::string text = "xxh64:";
-    for (int byte = 7; byte >= 0; --byte) {
-        const char c = static_cast<char>(hash >> (8 * byte) & 255U);
-        text += detail::to_hex({&c, 1});
-    }
-    return text;
+    return "xxh64:" + detail::hash_text(detail::xxh64(x.bytes(), count * item_size(x.dtype())));
 }
 
 Tensor elements(const TraceTensor& tensor) {

@@ -3,12 +3,15 @@
 
 #include <glassgrad/layers.hpp>
 #include <glassgrad/training/average.hpp>
+#include <glassgrad/training/checkpoint.hpp>
 #include <glassgrad/training/clip.hpp>
 #include <glassgrad/training/corpus.hpp>
 #include <glassgrad/training/dataset.hpp>
 #include <glassgrad/training/gradient_tree.hpp>
 #include <glassgrad/training/optimizers.hpp>
 #include <glassgrad/training/report.hpp>
+#include <glassgrad/training/run_lock.hpp>
 #include <glassgrad/training/schedule.hpp>
+#include <glassgrad/training/stop_signals.hpp>
 #include <glassgrad/training/stopping.hpp>
 #include <glassgrad/training/tokenizer.hpp>

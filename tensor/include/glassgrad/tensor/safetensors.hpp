@@ -62,8 +62,9 @@ class SafetensorsReader {
         std::uint64_t bytes = 0;  ///< in the file
     };
 
-    /// Throws as `load_safetensors`.
-    explicit SafetensorsReader(const std::string& path);
+    /// Throws as `load_safetensors`; errors begin with `op`.
+    explicit SafetensorsReader(const std::string& path,
+                               const std::string& op = "SafetensorsReader");
     ~SafetensorsReader();
     SafetensorsReader(SafetensorsReader&&) noexcept;
     SafetensorsReader& operator=(SafetensorsReader&&) noexcept;
@@ -75,6 +76,8 @@ class SafetensorsReader {
     Info info(std::string_view name) const;
     Tensor load(std::string_view name) const;
     const std::vector<std::pair<std::string, std::string>>& metadata() const noexcept;
+    /// The bytes before the data: eight for the length of the header, and the header.
+    std::string_view head() const noexcept;
 
   private:
     struct State;

@@ -56,6 +56,9 @@ class OutputFile {
     OutputFile& operator=(const OutputFile&) = delete;
 
     void write(const void* bytes, std::size_t count);
+    /// Takes room for that many bytes; not every file system can.
+    void reserve(std::uint64_t bytes);
+    void sync();
     void commit();
 
   private:
@@ -66,5 +69,8 @@ class OutputFile {
     std::string temporary_;
     int descriptor_ = -1;
 };
+
+/// Syncs the folder that `path` is in, so that the name itself is on disk.
+void sync_folder_of(const std::string& op, const std::string& path);
 
 }  // namespace glassgrad::detail
