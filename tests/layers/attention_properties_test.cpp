@@ -325,6 +325,54 @@ TEST_CASE("what is hidden changes no bit of the output or of any gradient, whate
     }
 }
 
+TEST_CASE("at lengths that take tiles, the usual call agrees with the named steps and hides") {
+    Draw draw(20);
+    const std::int64_t queries = 120, keys = 150;
+    REQUIRE(queries * keys >= tiled_attention_threshold);
+    MultiHeadAttention layer({.d_model = 6,
+                              .num_heads = 4,
+                              .num_kv_heads = 2,
+                              .head_dim = 3,
+                              .kdim = 5,
+                              .vdim = 7,
+                              .dropout = 0.25,
+                              .alibi = true,
+                              .dtype = f64},
+                             draw.rng);
+    fill_biases(layer, draw.rng);
+    const Variable x = parameter(draw.rng.randn({2, queries, 6}), "x");
+    const Tensor key = draw.rng.randn({2, keys, 5});
+    const Tensor value = draw.rng.randn({2, keys, 7});
+    const Tensor keep = draw.truths(0.8, {2, keys});
+    const Variable bias = parameter(draw.rng.randn({4, 1, keys}), "bias");
+    const Mask mask = Mask::causal() & Mask::padding(keep) & Mask::sliding_window(60) &
+                      Mask::boolean(draw.truths(0.8, {4, queries, keys})) & Mask::additive(bias);
+    const Tensor gy = draw.rng.randn({2, queries, 6});
+    const auto run = [&](const Tensor& in_keys, const Tensor& in_values, bool steps) {
+        const Variable k = parameter(in_keys, "key"), v = parameter(in_values, "value");
+        seed_dropout(layer, 3);
+        const Variable y =
+            steps ? layer.points(x, k, v, {.mask = mask}).output : layer(x, k, v, {.mask = mask});
+        std::vector<Variable> wanted = layer.parameters();
+        wanted.insert(wanted.end(), {x, k, v, bias});
+        std::vector<Tensor> numbers{y.value()};
+        for (const Variable& each : grad({y}, wanted, {.grad_outputs = {Variable(gy)}})) {
+            numbers.push_back(each.value());
+        }
+        return numbers;
+    };
+    const std::vector<Tensor> plain = run(key, value, false);
+    const std::vector<Tensor> named = run(key, value, true);
+    const Tensor hidden = logical_not(keep);
+    const std::vector<Tensor> wild =
+        run(with_rows(key, hidden, not_a_number), with_rows(value, hidden, -infinity), false);
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+        INFO("number " << i);
+        CHECK(close(plain[i], named[i], 1e-11));
+        CHECK(same_bits(wild[i], plain[i]));
+    }
+}
+
 TEST_CASE("a NaN in one token reaches the queries that see it and no other") {
     RandomState rng(3);
     const MultiHeadAttention layer({.d_model = 6, .num_heads = 3, .dtype = f64}, rng);
