@@ -15,6 +15,14 @@ function(glassgrad_target_defaults target)
     if(GLASSGRAD_WARNINGS_AS_ERRORS)
         target_compile_options(${target} PRIVATE
             -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
+        if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+            # What g++ 12 says of inlined code when it optimises: false alarms in std::string and
+            # the like. The sanitizers look for the same at run time.
+            set(after_inlining maybe-uninitialized array-bounds restrict stringop-overflow
+                stringop-overread free-nonheap-object dangling-pointer use-after-free nonnull)
+            list(TRANSFORM after_inlining PREPEND -Wno-)
+            target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:${after_inlining}>")
+        endif()
     endif()
 endfunction()
 

@@ -16,7 +16,7 @@
 namespace glassgrad {
 
 /// Limits of archives.
-inline constexpr std::size_t npz_max_members = 100'000;
+inline constexpr std::size_t npz_max_members = 40'000;
 inline constexpr std::size_t npz_max_name_bytes = 4096;
 
 using NamedArrays = std::vector<std::pair<std::string, Tensor>>;

@@ -18,7 +18,7 @@ namespace glassgrad {
 
 /// Limits of files, read and written alike.
 inline constexpr std::size_t safetensors_max_header_bytes = 100'000'000;
-inline constexpr std::size_t safetensors_max_tensors = 100'000;  ///< and as many metadata
+inline constexpr std::size_t safetensors_max_tensors = 65'536;  ///< and as many metadata
 inline constexpr std::size_t safetensors_max_name_bytes = 4096;
 
 struct SafetensorsFile {
