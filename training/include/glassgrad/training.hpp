@@ -8,6 +8,7 @@
 #include <glassgrad/training/corpus.hpp>
 #include <glassgrad/training/dataset.hpp>
 #include <glassgrad/training/gradient_tree.hpp>
+#include <glassgrad/training/health.hpp>
 #include <glassgrad/training/optimizers.hpp>
 #include <glassgrad/training/report.hpp>
 #include <glassgrad/training/run_lock.hpp>
@@ -15,3 +16,4 @@
 #include <glassgrad/training/stop_signals.hpp>
 #include <glassgrad/training/stopping.hpp>
 #include <glassgrad/training/tokenizer.hpp>
+#include <glassgrad/training/trainer.hpp>

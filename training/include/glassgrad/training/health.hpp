@@ -1,0 +1,51 @@
+#pragma once
+// Signs that a run does not do what it should, as lines for people.
+
+#include <glassgrad/layers/models/causal_model.hpp>
+
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace glassgrad {
+
+/// Entropy of the weights of the first MultiHeadAttention that a call of the model runs through, as
+/// a share of what it could be: 1 when each token looks at all it sees alike, 0 when at one only.
+/// Mean over heads and tokens that see at least two. In evaluation mode, without recording; nothing
+/// for a model that has none.
+std::optional<double> attention_entropy(CausalModel& model, const Tensor& ids);
+
+/// Watches a run. Each warning is given once.
+class Health {
+  public:
+    explicit Health(CausalModel& model) : model_(&model) {}
+
+    /// After the first loss of a run, before its graph goes: parameters that it does not reach.
+    void check_reached(const Variable& loss);
+    /// Keeps the weights as they are: before the first step, and before one that is looked at.
+    void keep();
+    /// After some steps: weights that are what they were when the run began.
+    void check_moved();
+    /// After one step since `keep`: weights that moved by more than a tenth of their norm.
+    void check_ratio();
+    /// Attention of the first block that looks at one token only.
+    void check_attention(const Tensor& ids);
+
+    /// What was found since the last call.
+    std::vector<std::string> take() { return std::exchange(found_, {}); }
+
+  private:
+    void warn(const std::string& about, std::string text);
+
+    CausalModel* model_;
+    StateDict first_;  ///< empty once it was looked at
+    StateDict kept_;
+    bool reached_ = false;
+    bool looked_ = false;
+    std::set<std::string> told_;
+    std::vector<std::string> found_;
+};
+
+}  // namespace glassgrad
