@@ -8,6 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <limits>
+
 namespace glassgrad {
 namespace {
 
@@ -36,6 +39,14 @@ MultiHeadAttentionOptions completed(MultiHeadAttentionOptions options) {
                              "give another d_model, or a head_dim");
         }
         o.head_dim = o.d_model / o.num_heads;
+    }
+    if (o.head_dim > std::numeric_limits<std::int64_t>::max() / o.num_heads) {
+        throw ShapeError(fmt::format("multi_head_attention: {} heads of width {} are too many",
+                                     o.num_heads, o.head_dim));
+    }
+    if (o.scale && !std::isfinite(*o.scale)) {
+        throw ValueError(
+            fmt::format("multi_head_attention: scale {} is not a finite number", *o.scale));
     }
     if (o.rotary && o.head_dim % 2 != 0) {
         throw ShapeError(
@@ -69,8 +80,8 @@ Variable batched(const Variable& x, std::string_view what, std::int64_t width) {
                     what, width, width, x.defined() ? to_string(x.shape()) : "nothing"));
 }
 
-/// Puts keys and values at the end of the cache, and takes all of it in their place.
-void extend(KeyValueCache& cache, Variable& key, Variable& value) {
+/// What the cache becomes with `key` and `value` at its end; they become all of it.
+KeyValueCache extended(const KeyValueCache& cache, Variable& key, Variable& value) {
     if (grad_enabled() && (key.requires_grad() || value.requires_grad())) {
         throw GraphError("multi_head_attention: a cache would lose the gradient of its keys",
                          "call the model under NoGrad");
@@ -87,8 +98,23 @@ void extend(KeyValueCache& cache, Variable& key, Variable& value) {
         key = concat({Variable(cache.key), key}, 2);
         value = concat({Variable(cache.value), value}, 2);
     }
-    cache.key = key.value();
-    cache.value = value.value();
+    KeyValueCache grown;
+    grown.key = key.value();
+    grown.value = value.value();
+    return grown;
+}
+
+/// Throws ShapeError unless there is a place for each token.
+void require_places(const Tensor& positions, const Shape& queries) {
+    const Shape& given = positions.shape();
+    const bool fits = (given.rank() == 1 || (given.rank() == 2 && given[0] == queries[0])) &&
+                      given.back() == queries[2];
+    if (fits) return;
+    throw ShapeError(
+        fmt::format("multi_head_attention: positions {} are not those of {} tokens in a batch of "
+                    "{}",
+                    to_string(given), queries[2], queries[0]),
+        "they are (tokens,) or (batch, tokens)");
 }
 
 LinearOptions linear_options(const MultiHeadAttentionOptions& options) {
@@ -104,6 +130,8 @@ struct MultiHeadAttention::Inputs {
     const AttentionCall& call;
     bool itself;   ///< keys and values come from the queries' tokens
     bool unbatch;  ///< they came without a batch
+    /// What the cache becomes when all has worked: a call that throws leaves it as it was.
+    mutable KeyValueCache grown = {};
 };
 
 MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionOptions& options, RandomState& rng)
@@ -154,11 +182,12 @@ MultiHeadAttentionPoints MultiHeadAttention::project(const Inputs& inputs) const
             return rotary(x, Variable(table.cos), Variable(table.sin), options_.rotary->pairing);
         };
         const Tensor& given = inputs.call.positions;
+        if (given.defined()) require_places(given, p.query.shape());
         const Tensor places = given.defined() ? given : arange(past, past + p.query.size(2));
         p.query = turned(p.query, places);
         if (!known) p.key = turned(p.key, inputs.itself ? places : arange(0, p.key.size(2)));
     }
-    if (cache && !known) extend(*cache, p.key, p.value);
+    if (cache && !known) inputs.grown = extended(*cache, p.key, p.value);
     p.query = point("query", p.query);
     p.key = point("key", p.key);
     p.value = point("value", p.value);
@@ -198,6 +227,7 @@ MultiHeadAttentionPoints MultiHeadAttention::attend(const Inputs& inputs, bool e
     p.heads = point("heads", p.heads);
     const Variable y = out_proj(merge_heads(p.heads));
     p.output = point("output", inputs.unbatch ? squeeze(y, 0) : y);
+    if (inputs.grown.key.defined()) *inputs.call.cache = inputs.grown;
     return p;
 }
 

@@ -3,6 +3,8 @@
 
 #include <glassgrad/layers.hpp>
 
+#include <cmath>
+
 using namespace glassgrad;
 using glassgrad_tests::text_of;
 
@@ -119,6 +121,20 @@ TEST_CASE("the cache of an attention to something else is filled once") {
     CHECK(allclose(first, again, {.rtol = 0, .atol = 0}));
 }
 
+TEST_CASE("a call that throws leaves the cache as it was") {
+    RandomState rng(5);
+    const MultiHeadAttention layer(self_sizes(), rng);
+    const Variable x(rng.randn({2, 3, 12}));
+    const NoGrad no_grad;
+    KeyValueCache cache;
+    layer(x, {.mask = Mask::causal(), .cache = &cache});
+    const Mask wrong = Mask::padding(ones({2, 5}, boolean));  // six keys by then
+    CHECK_THROWS_AS(layer(x, {.mask = wrong, .cache = &cache}), ShapeError);
+    CHECK(cache.length() == 3);
+    layer(x, {.mask = Mask::padding(ones({2, 6}, boolean)), .cache = &cache});
+    CHECK(cache.length() == 6);
+}
+
 TEST_CASE("a hook on a step changes what follows") {
     RandomState rng(5);
     MultiHeadAttention layer(sizes(), rng);
@@ -195,7 +211,19 @@ TEST_CASE("wrong sizes and calls of many heads are named") {
           "multi_head_attention: rotary positions turn pairs, and head_dim is 3");
     CHECK(refusal({}) ==
           "multi_head_attention: d_model 0 and 0 heads must be positive, other sizes not negative");
+    CHECK(refusal({.d_model = 4, .num_heads = 1LL << 32, .head_dim = 1LL << 32}) ==
+          "multi_head_attention: 4294967296 heads of width 4294967296 are too many");
+    CHECK(text_of<ValueError>([&] {
+              MultiHeadAttention({.d_model = 4, .num_heads = 2, .scale = std::nan("")}, rng);
+          }) == "multi_head_attention: scale nan is not a finite number");
     const MultiHeadAttention layer(self_sizes(), rng);
+    for (const Tensor& places : {arange(0, 1), zeros({3, 3}, i64), zeros({2, 3, 1}, i64)}) {
+        CHECK(text_of<ShapeError>([&] {
+                  layer(Variable(ones({2, 3, 12}, f64)), {.positions = places});
+              }) == "multi_head_attention: positions " + to_string(places.shape()) +
+                        " are not those of 3 tokens in a batch of 2; they are (tokens,) or (batch, "
+                        "tokens)");
+    }
     CHECK(text_of<ShapeError>([&] {
               layer(Variable(ones({2, 3, 4}, f64)));
           }) ==
