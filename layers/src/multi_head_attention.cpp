@@ -231,7 +231,7 @@ MultiHeadAttentionPoints MultiHeadAttention::attend(const Inputs& inputs, bool e
     return p;
 }
 
-bool MultiHeadAttention::watched() const { return hooked() || detail::observed(); }
+bool MultiHeadAttention::watched() const { return hooked() || detail::watched(); }
 
 MultiHeadAttentionPoints MultiHeadAttention::points(const Variable& x,
                                                     const AttentionCall& call) const {

@@ -305,3 +305,23 @@ TEST_CASE("pre-norm and post-norm place the norm where they say") {
         CHECK(allclose(block(x).value(), y.value(), {.rtol = 0, .atol = 0}));
     }
 }
+
+TEST_CASE("a checkpoint whose backward pass alone is watched takes the form of its first run") {
+    struct Count : Observer {
+        void on_forward(const ForwardEvent&) override { ++ops; }
+        int ops = 0;
+    };
+    RandomState rng(5);
+    const MultiHeadAttention layer({.d_model = 8, .num_heads = 2, .dtype = f64}, rng);
+    const Variable x = parameter(rng.randn({1, 140, 8}), "x");
+    const auto call = [&](std::span<const Variable> in) {
+        return layer(in[0], {.mask = Mask::causal()});
+    };
+    const Variable plain = layer(x, {.mask = Mask::causal()});
+    const Tensor expected = grad({sum(plain * plain)}, {x})[0].value();
+    const Variable y = checkpoint(call, {x});
+    Count count;
+    const Observing observing(count);
+    CHECK(allclose(grad({sum(y * y)}, {x})[0].value(), expected, {.rtol = 1e-12, .atol = 1e-12}));
+    CHECK(count.ops > 0);
+}
