@@ -15,5 +15,6 @@
 #include <glassgrad/training/schedule.hpp>
 #include <glassgrad/training/stop_signals.hpp>
 #include <glassgrad/training/stopping.hpp>
+#include <glassgrad/training/tasks.hpp>
 #include <glassgrad/training/tokenizer.hpp>
 #include <glassgrad/training/trainer.hpp>
