@@ -1,0 +1,302 @@
+"""Runs that are killed, filled up and told to stop end with the bytes of the undisturbed run.
+
+The worker is started by the same command until it is done. Faults come from failio.c, which lies
+beside the checkout; what needs it is skipped where it doesn't, or where there is no C compiler.
+"""
+
+import concurrent.futures
+import errno
+import itertools
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+WORKER = sys.argv.pop(1)
+TOOLS = sys.argv.pop(1)
+STEPS, EVERY = 8, 4
+SHM = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # where a sync costs nothing
+
+
+def new_folder():
+    return tempfile.TemporaryDirectory(prefix="glassgrad.", dir=SHM)
+
+
+def command(folder, steps=STEPS, every=EVERY, pause=0, die_at=-1, linger=0):
+    return [WORKER, folder, *map(str, (steps, every, pause, die_at, linger))]
+
+
+def environment(threads=1, **extra):
+    return {**os.environ, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": "1", **extra}
+
+
+def run(folder, threads=1, env=None, **options):
+    return subprocess.run(command(folder, **options), capture_output=True, text=True, timeout=60,
+                          env=environment(threads, **(env or {})))
+
+
+def start(folder, **options):
+    # A test that runs in the background may have been given a SIGINT that is ignored.
+    return subprocess.Popen(command(folder, **options), stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, env=environment(),
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def files(folder):
+    """Name and bytes of all that has a final name."""
+    return {name: read(os.path.join(folder, name)) for name in os.listdir(folder)
+            if name.endswith(".safetensors")}
+
+
+def temporaries(folder):
+    return [name for name in os.listdir(folder) if ".tmp." in name]
+
+
+def many(function, items):
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        return list(pool.map(function, items))
+
+
+class Reference:
+    """What an undisturbed run writes, at every step."""
+
+    def __init__(self, steps, every):
+        self.whole = set()
+        with new_folder() as folder:
+            process = start(folder, steps=steps, every=every)
+            process.communicate()
+            assert process.returncode == 0
+            self.end = files(folder)
+        # The runs that are killed there leave each checkpoint that the undisturbed one removes.
+        with new_folder() as folder:
+            for step in range(every, steps + 1, every):
+                run(folder, steps=steps, every=every, die_at=step)
+                self.whole |= set(files(folder).values())
+            run(folder, steps=steps, every=every)
+            assert files(folder)["final.safetensors"] == self.end["final.safetensors"]
+        self.whole |= set(self.end.values())
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.reference = Reference(STEPS, EVERY)
+        cls.final = cls.reference.end["final.safetensors"]
+
+    def assert_whole(self, folder, where, reference=None):
+        """All that has a final name is a checkpoint as the undisturbed run wrote it."""
+        whole = (reference or self.reference).whole
+        for name, content in files(folder).items():
+            self.assertIn(content, whole, f"{name} {where}")
+
+    def assert_resumes(self, folder, where, **options):
+        result = run(folder, **options)
+        self.assertEqual(result.returncode, 0, f"{where}: {result.stderr}")
+        self.assertEqual(files(folder)["final.safetensors"], self.final, where)
+        if "step" in result.stdout:  # and so saved: what the killed run left is gone
+            self.assertEqual(temporaries(folder), [], where)
+
+
+class Runs(Case):
+    # Any step, any number of threads
+
+    def test_a_run_goes_on_from_any_step_with_any_number_of_threads(self):
+        with new_folder() as folder:
+            reference = run(folder, steps=20, every=1)
+            self.assertEqual(reference.returncode, 0, reference.stderr)
+            final = files(folder)["final.safetensors"]
+
+        def killed_at(step):
+            with new_folder() as folder:
+                killed = run(folder, steps=20, every=1, die_at=step, threads=1 + step % 3)
+                resumed = run(folder, steps=20, every=1, threads=1 + (step + 1) % 3)
+                return killed.returncode, resumed.stdout, files(folder)["final.safetensors"]
+
+        for step, (status, told, content) in enumerate(many(killed_at, range(1, 20)), 1):
+            self.assertEqual(status, -signal.SIGKILL)
+            self.assertEqual(told.splitlines()[:2], [f"resumed at {step}", f"step {step + 1}"])
+            self.assertEqual(content, final, step)
+
+    # Killed
+
+    def test_killed_at_random_instants(self):
+        steps, every = 400, 10
+        generator = random.Random(1)
+        with new_folder() as folder:
+            begin = time.monotonic()
+            run(folder, steps=steps, every=every)
+            duration = time.monotonic() - begin
+        reference = Reference(steps, every)
+        kills = resumed = 0
+        while kills < 40:
+            with new_folder() as folder:
+                while True:
+                    process = start(folder, steps=steps, every=every)
+                    try:
+                        _, error = process.communicate(
+                            timeout=generator.uniform(0.1, 0.9) * duration)
+                        break
+                    except subprocess.TimeoutExpired:
+                        process.kill()
+                        told, _ = process.communicate()
+                        kills += 1
+                        resumed += "resumed at" in told
+                        self.assert_whole(folder, f"after kill {kills}", reference)
+                self.assertEqual(process.returncode, 0, error)
+                self.assertEqual(files(folder)["final.safetensors"],
+                                 reference.end["final.safetensors"])
+        self.assertGreater(resumed, 5)  # the instants are those of a run, not of its start
+
+    # Told to stop
+
+    def test_signals_finish_the_step_save_and_end(self):
+        def by_file(folder, _):
+            open(os.path.join(folder, "stop"), "w").close()
+
+        def by_signal(number):
+            return lambda _, process: process.send_signal(number)
+
+        for stop, status in [(by_signal(signal.SIGINT), 130), (by_signal(signal.SIGTERM), 143),
+                             (by_signal(signal.SIGUSR1), 0), (by_file, 0)]:
+            with new_folder() as folder:
+                process = start(folder, pause=50000)
+                while process.stdout.readline() != "step 2\n":
+                    pass
+                stop(folder, process)
+                rest, error = process.communicate(timeout=5)
+                self.assertEqual((process.returncode, error), (status, ""))
+                steps = 2 + rest.count("step")
+                self.assertLess(steps, STEPS)
+                self.assertIn("stopping", rest)
+                self.assertIn(f"step-{steps:06}.safetensors", files(folder))
+                self.assert_resumes(folder, status)
+
+    def test_a_second_signal_ends_at_once(self):
+        with new_folder() as folder:
+            process = start(folder, pause=20000, linger=30000000)
+            while process.stdout.readline() != f"step {EVERY + 1}\n":
+                pass
+            process.send_signal(signal.SIGINT)
+            while process.stdout.readline() != "stopping\n":
+                pass
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=5)
+            self.assertEqual(process.returncode, 130)
+            self.assert_whole(folder, "after the second signal")
+            self.assert_resumes(folder, "after the second signal")
+
+    # Two at once
+
+    def test_a_second_run_is_refused_and_a_killed_one_is_followed(self):
+        with new_folder() as folder:
+            first = start(folder, pause=10000000)
+            first.stdout.readline()
+            second = run(folder)
+            self.assertEqual(second.returncode, 1)
+            self.assertEqual(
+                second.stderr, f"checkpoint_worker: RunLock: {folder}: process {first.pid} is "
+                "working in this folder; wait for it, stop it, or choose another folder\n")
+            self.assertEqual(second.stdout, "")
+            first.kill()
+            first.communicate()
+            self.assert_resumes(folder, "after the first was killed")
+
+    # Folders that take nothing
+
+    def mounted(self, *arguments):
+        if subprocess.run(["mount", *arguments], capture_output=True).returncode != 0:
+            self.skipTest("nothing can be mounted here")
+        self.addCleanup(subprocess.run, ["umount", arguments[-1]], capture_output=True)
+
+    def test_full_and_read_only_folders_are_noticed_before_the_first_step(self):
+        place = tempfile.mkdtemp(prefix="glassgrad.", dir=SHM)
+        self.addCleanup(shutil.rmtree, place, ignore_errors=True)
+        self.mounted("-t", "tmpfs", "-o", "size=8k", "tmpfs", place)
+        result = run(place)
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn("cannot take room for 16384 bytes: No space left on device", result.stderr)
+        self.assertEqual(os.listdir(place), ["lock"])
+        subprocess.run(["mount", "-o", "remount,ro", place], check=True)
+        result = run(place)
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn(f"{place}: cannot open its lock: Read-only file system", result.stderr)
+
+
+class Faults(Case):
+    """The N-th file operation fails, or is the last one, for each N until there is none."""
+
+    @classmethod
+    def setUpClass(cls):
+        source = os.path.join(TOOLS, "failio.c")
+        compiler = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang-14")
+        if not os.path.exists(source) or compiler is None:
+            raise unittest.SkipTest("there is no failio.c or no C compiler")
+        super().setUpClass()
+        cls.build = new_folder()
+        cls.addClassCleanup(cls.build.cleanup)
+        cls.library = os.path.join(cls.build.name, "failio.so")
+        subprocess.run([compiler, "-shared", "-fPIC", "-O2", source, "-o", cls.library, "-ldl"],
+                       check=True)
+        with new_folder() as folder:
+            count = os.path.join(cls.build.name, "count")
+            cls.with_faults(folder, FAILIO_COUNT=count)
+            cls.operations = int(read(count))
+
+    @classmethod
+    def with_faults(cls, folder, **faults):
+        return run(folder, env={"LD_PRELOAD": cls.library, "FAILIO_PATH": folder,
+                                **{name: str(value) for name, value in faults.items()}})
+
+    def test_killed_at_every_operation(self):
+        def killed_at(operation):
+            with new_folder() as folder:
+                result = self.with_faults(folder, FAILIO_N=operation, FAILIO_KILL=1)
+                self.assertEqual(result.returncode, -signal.SIGKILL, operation)
+                self.assert_whole(folder, f"killed at {operation}")
+                self.assert_resumes(folder, f"killed at {operation}")
+
+        many(killed_at, range(1, self.operations + 1))
+
+    def test_every_operation_fails_once_and_for_ever(self):
+        def failing(case):
+            number, forever, operation = case
+            where = f"{errno.errorcode[number]} at {operation}{', and after' * forever}"
+            with new_folder() as folder:
+                faults = {"FAILIO_FOREVER": 1} if forever else {}
+                result = self.with_faults(folder, FAILIO_N=operation, FAILIO_ERRNO=number, **faults)
+                self.assert_whole(folder, where)
+                self.assertEqual(temporaries(folder), [], where)
+                if result.returncode == 0:
+                    self.assertEqual(files(folder)["final.safetensors"], self.final, where)
+                    return forever, operation
+                self.assertEqual(result.returncode, 1, where)
+                self.assertRegex(result.stderr, r"\Acheckpoint_worker: \w+: " + folder +
+                                 f"[^:]*: cannot [^:]+: {os.strerror(number)}\n\\Z", where)
+                saved = [int(line.split()[1]) for line in result.stdout.splitlines()]
+                for step in [s for s in saved[:-1] if s % EVERY == 0]:
+                    self.assertIn(f"step-{step:06}.safetensors", files(folder), where)
+                if number == errno.ENOSPC and not forever:
+                    self.assert_resumes(folder, where)
+                return None
+
+        cases = itertools.product((errno.ENOSPC, errno.EIO, errno.EROFS), (False, True),
+                                  range(1, self.operations + 1))
+        borne = [case for case in many(failing, cases) if case is not None]
+        # Closing: the folder of each of five files, which is synced by then, the probe, the lock.
+        self.assertEqual(sum(not forever for forever, _ in borne), 3 * (5 + 2))
+        last = {self.operations - 1, self.operations}
+        self.assertEqual({operation for forever, operation in borne if forever}, last)
+
+
+if __name__ == "__main__":
+    unittest.main()
