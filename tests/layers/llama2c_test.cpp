@@ -294,8 +294,17 @@ TEST_CASE("a long text is encoded in time that grows with its length") {
     if (!std::filesystem::exists(trained)) SKIP("no " + trained);
     const Llama2cTokenizer tokens = Llama2cTokenizer::load(trained);
     std::string text;
-    while (text.size() < 200'000) text += "the little girl was happy and ";
+    while (text.size() < 50'000) text += "the little girl was happy and ";
     CHECK(tokens.decode(tokens.encode(text)) == text);
+}
+
+TEST_CASE("a file too long for a tokenizer is refused unread") {
+    const TemporaryFolder folder;
+    const std::string path = folder / "long.bin";
+    std::ofstream(path) << "x";
+    std::filesystem::resize_file(path, Llama2cTokenizer::max_bytes + 1);
+    CHECK(text_of<FileError>([&] { Llama2cTokenizer::load(path); }) ==
+          "Llama2cTokenizer::load: " + path + ": 33554433 bytes, above the limit of 33554432");
 }
 
 TEST_CASE("the odd pieces of a tokenizer neither end nor fool an encoder") {
@@ -332,6 +341,9 @@ TEST_CASE("the odd pieces of a tokenizer neither end nor fool an encoder") {
     CHECK(refusal(std::string("\0\0\0\0", 4)) ==
           "Llama2cTokenizer::parse: x: its longest piece has 0 bytes, not above 0");
     CHECK(refusal(std::string("\1\0\0\0", 4)) == "Llama2cTokenizer::parse: x: there are no pieces");
+    std::string many = tokenizer({{"a", 0}});
+    many.resize(many.size() + 8 * Llama2cTokenizer::max_pieces);
+    CHECK(refusal(many) == "Llama2cTokenizer::parse: x: more than 1048576 pieces");
     CHECK(refusal(tokenizer(plain) + "abc") ==
           "Llama2cTokenizer::parse: x: the file ends inside piece 3");
 }

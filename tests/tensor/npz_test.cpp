@@ -158,6 +158,8 @@ TEST_CASE("archives that lie about their members are refused") {
           "parse_npz: x: a directory of 102 bytes has no room for 3 members");
     CHECK(refusal(patched(patched(good, end + 10, 1, 2), end + 8, 1, 2)) ==
           "parse_npz: x: 51 bytes in the directory after its last member");
+    CHECK(refusal(patched(patched(good, end + 10, 40'001, 2), end + 8, 40'001, 2)) ==
+          "parse_npz: x: 40001 members are above the limit of 40000");
     CHECK(refusal(patched(good, end + 12, 1, 4)).find("does not reach from there") !=
           std::string::npos);
     // Both headers say so: the sizes are checked against each other and the archive.
@@ -210,6 +212,9 @@ TEST_CASE("save_npz refuses what would not come back") {
     CHECK(refused({{"a", Tensor()}}) == "save_npz: array 'a' is undefined");
     CHECK(refused({{std::string(4093, 'n'), x}}) ==
           "save_npz: a name of 4093 bytes is above the limit of 4092");
+    CHECK(refused(NamedArrays(40'001, {"a", x})) ==
+          "save_npz: 40001 arrays are above the limit of 40000");
+    CHECK(refused(NamedArrays(40'000, {"a", x})) == "save_npz: two arrays are named 'a'");
     const std::string longest(4092, 'n');
     CHECK(parse(to_npz(NamedArrays{{longest, x}})).at(0).first == longest);
 }
