@@ -9,12 +9,17 @@
 #include <glassgrad/training/dataset.hpp>
 #include <glassgrad/training/gradient_tree.hpp>
 #include <glassgrad/training/health.hpp>
+#include <glassgrad/training/loss_curve.hpp>
+#include <glassgrad/training/metrics.hpp>
 #include <glassgrad/training/optimizers.hpp>
+#include <glassgrad/training/progress.hpp>
 #include <glassgrad/training/report.hpp>
+#include <glassgrad/training/run_folder.hpp>
 #include <glassgrad/training/run_lock.hpp>
 #include <glassgrad/training/schedule.hpp>
 #include <glassgrad/training/stop_signals.hpp>
 #include <glassgrad/training/stopping.hpp>
 #include <glassgrad/training/tasks.hpp>
+#include <glassgrad/training/tensorboard.hpp>
 #include <glassgrad/training/tokenizer.hpp>
 #include <glassgrad/training/trainer.hpp>

@@ -54,6 +54,9 @@ class Reporter {
         (void)header, (void)first_step;
     }
     virtual void on_step(const StepReport& report) { (void)report; }
+    /// Before the checkpoint of these finished steps is written: what was reported so far should be
+    /// on disk, or a resumed run has a gap.
+    virtual void on_save(std::int64_t step) { (void)step; }
     /// A text that the model wrote after `step` steps.
     virtual void on_sample(std::int64_t step, std::string_view text) { (void)step, (void)text; }
     /// A line for people: a checkpoint was saved, a parameter never moves.
