@@ -183,9 +183,11 @@ MultiHeadAttentionPoints MultiHeadAttention::project(const Inputs& inputs) const
         };
         const Tensor& given = inputs.call.positions;
         if (given.defined()) require_places(given, p.query.shape());
-        const Tensor places = given.defined() ? given : arange(past, past + p.query.size(2));
+        const Tensor places = given.defined() ? given
+                                              : arange(static_cast<double>(past),
+                                                       static_cast<double>(past + p.query.size(2)));
         p.query = turned(p.query, places);
-        if (!known) p.key = turned(p.key, inputs.itself ? places : arange(0, p.key.size(2)));
+        if (!known) p.key = turned(p.key, inputs.itself ? places : arange(p.key.size(2)));
     }
     if (cache && !known) inputs.grown = extended(*cache, p.key, p.value);
     p.query = point("query", p.query);
