@@ -232,21 +232,69 @@ class Runs(Case):
         self.assertIn(f"{place}: cannot open its lock: Read-only file system", result.stderr)
 
 
+def preloaded(source, folder):
+    """A library made of a C file; skips where that can't be done."""
+    compiler = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang-14")
+    if not os.path.exists(source) or compiler is None:
+        raise unittest.SkipTest(f"there is no {source} or no C compiler")
+    library = os.path.join(folder, "preloaded.so")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O2", source, "-o", library, "-ldl"], check=True)
+    return library
+
+
+class Order(unittest.TestCase):
+    """What would be left when the power fails, by the order of calls."""
+
+    def calls(self):
+        here = os.path.dirname(os.path.abspath(__file__))
+        with new_folder() as folder, new_folder() as other:
+            log = os.path.join(other, "log")
+            library = preloaded(os.path.join(here, "watch_files.c"), other)
+            result = run(folder, steps=12, every=3,
+                         env={"LD_PRELOAD": library, "WATCH_LOG": log})
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return folder, [line.split() for line in read(log).decode().splitlines()]
+
+    def test_a_name_stands_for_bytes_that_are_on_disk(self):
+        folder, calls = self.calls()
+        paths, unsynced = {}, set()  # what a descriptor is; paths with bytes that may be lost
+        unsure = set()               # names that may be lost
+        renamed = removed = 0
+        for call, *arguments in calls:
+            if call in ("write-open", "folder"):
+                paths[arguments[0]] = arguments[1]
+                self.assertFalse(call == "write-open" and arguments[1].endswith(".safetensors"))
+            elif call == "write" and arguments[0] in paths:
+                unsynced.add(paths[arguments[0]])
+            elif call == "sync":
+                path = paths[arguments[0]]
+                unsynced.discard(path)
+                if path == folder:
+                    unsure.clear()
+            elif call == "close":
+                paths.pop(arguments[0], None)
+            elif call == "rename":
+                self.assertNotIn(arguments[0], unsynced)
+                self.assertNotIn(arguments[0], paths.values())  # closed, and that was checked
+                unsure.add(arguments[1])
+                renamed += 1
+            elif call == "unlink" and arguments[0].endswith(".safetensors"):
+                self.assertEqual(unsure, set(), "an old checkpoint goes before the new one is safe")
+                removed += 1
+        self.assertEqual(unsure, set())
+        self.assertGreaterEqual(renamed, 5)
+        self.assertEqual(removed, 2)
+
+
 class Faults(Case):
     """The N-th file operation fails, or is the last one, for each N until there is none."""
 
     @classmethod
     def setUpClass(cls):
-        source = os.path.join(TOOLS, "failio.c")
-        compiler = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang-14")
-        if not os.path.exists(source) or compiler is None:
-            raise unittest.SkipTest("there is no failio.c or no C compiler")
-        super().setUpClass()
         cls.build = new_folder()
         cls.addClassCleanup(cls.build.cleanup)
-        cls.library = os.path.join(cls.build.name, "failio.so")
-        subprocess.run([compiler, "-shared", "-fPIC", "-O2", source, "-o", cls.library, "-ldl"],
-                       check=True)
+        cls.library = preloaded(os.path.join(TOOLS, "failio.c"), cls.build.name)
+        super().setUpClass()
         with new_folder() as folder:
             count = os.path.join(cls.build.name, "count")
             cls.with_faults(folder, FAILIO_COUNT=count)

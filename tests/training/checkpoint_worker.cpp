@@ -69,7 +69,7 @@ int main(int count, char** arguments) {
             step = at.step;
             std::printf("resumed at %lld\n", static_cast<long long>(step));
         }
-        const auto checkpoint = [&] {
+        const auto state = [&] {
             Checkpoint result{.step = step};
             result.add("model", model.state_dict());
             result.add("optimizer", optimizer.state_dict());
@@ -120,12 +120,12 @@ int main(int count, char** arguments) {
                 sleep(number(6));
             }
             if (step % every == 0 || stop.requested()) {
-                folder.save(checkpoint(), {.best = better});
+                folder.save(state(), {.best = better});
             }
             if (stop.requested()) return stop.exit_status();
             if (step == number(5)) std::raise(SIGKILL);
         }
-        save_checkpoint(path + "/final.safetensors", checkpoint());
+        save_checkpoint(path + "/final.safetensors", state());
     } catch (const Error& error) {
         std::fprintf(stderr, "checkpoint_worker: %s\n", error.what());
         return 1;

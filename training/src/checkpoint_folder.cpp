@@ -7,6 +7,8 @@
 #include <charconv>
 #include <csignal>
 #include <filesystem>
+#include <functional>
+#include <limits>
 #include <system_error>
 
 #include <unistd.h>

@@ -20,8 +20,10 @@ inline constexpr std::int64_t checkpoint_format = 1;
 /// A run after `step` steps.
 struct Checkpoint {
     std::int64_t step = 0;
-    StateDict tensors;  ///< `model.head.weight`, `optimizer.exp_avg.head.weight`, counters as i64
-    std::vector<std::pair<std::string, std::string>> metadata;  ///< configuration, versions, …
+    /// `model.head.weight`, `optimizer.exp_avg.head.weight`, counters as i64.
+    StateDict tensors = {};
+    /// Configuration, versions, the best loss.
+    std::vector<std::pair<std::string, std::string>> metadata = {};
 
     /// Adds a state, its names behind `part` and a dot.
     void add(std::string_view part, const StateDict& state);
