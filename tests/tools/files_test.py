@@ -15,7 +15,7 @@ if not check.exists():
     print(f"skipped: no {check}")
     sys.exit(77)
 
-call = [shlex.quote(command), "info", "{file}"]
+call = [shlex.quote(str(Path(command).resolve())), "info", "{file}"]
 limits = ["--mem-mb", "64"]
 if "--asan" in rest:
     limits = ["--asan"]
