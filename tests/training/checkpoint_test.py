@@ -91,7 +91,6 @@ class Case(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.reference = Reference(STEPS, EVERY)
-        cls.final = cls.reference.end["final.safetensors"]
 
     def assert_whole(self, folder, where, reference=None):
         """All that has a final name is a checkpoint as the undisturbed run wrote it."""
@@ -102,7 +101,8 @@ class Case(unittest.TestCase):
     def assert_resumes(self, folder, where, **options):
         result = run(folder, **options)
         self.assertEqual(result.returncode, 0, f"{where}: {result.stderr}")
-        self.assertEqual(files(folder)["final.safetensors"], self.final, where)
+        for name in ("final.safetensors", "best.safetensors"):
+            self.assertEqual(files(folder)[name], self.reference.end[name], f"{name} {where}")
         if "step" in result.stdout:  # and so saved: what the killed run left is gone
             self.assertEqual(temporaries(folder), [], where)
 
@@ -325,7 +325,8 @@ class Faults(Case):
                 self.assert_whole(folder, where)
                 self.assertEqual(temporaries(folder), [], where)
                 if result.returncode == 0:
-                    self.assertEqual(files(folder)["final.safetensors"], self.final, where)
+                    self.assertEqual(files(folder)["final.safetensors"],
+                                     self.reference.end["final.safetensors"], where)
                     return forever, operation
                 self.assertEqual(result.returncode, 1, where)
                 self.assertRegex(result.stderr, r"\Acheckpoint_worker: \w+: " + folder +
