@@ -115,6 +115,14 @@ TEST_CASE("a checkpoint is read as it was written, to the bit") {
     CHECK(folder.files() == 3);
 }
 
+TEST_CASE("a checkpoint of the first format is read and written as ever") {
+    const TemporaryFolder folder;
+    const std::string stored = GLASSGRAD_TEST_DATA "/training/format_1.checkpoint.safetensors";
+    CHECK(same(load_checkpoint(stored), sample()));
+    save_checkpoint(folder / "a", sample());
+    CHECK(read_file(folder / "a") == read_file(stored));
+}
+
 TEST_CASE("every flipped bit, every cut and every byte too many of a checkpoint is found") {
     const TemporaryFolder folder;
     const std::string path = folder / "a";
