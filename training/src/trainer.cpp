@@ -243,6 +243,7 @@ RunResult Trainer::run(const RunCalls& calls) {
             }
             if (calls.save && (stop || save.best || due(options_.checkpoint_every))) {
                 require_finite_weights();
+                tell([&](Reporter& each) { each.on_save(step_); });
                 calls.save(checkpoint(), save);
             }
         }

@@ -21,5 +21,6 @@
 #include <glassgrad/training/stopping.hpp>
 #include <glassgrad/training/tasks.hpp>
 #include <glassgrad/training/tensorboard.hpp>
+#include <glassgrad/training/text_model.hpp>
 #include <glassgrad/training/tokenizer.hpp>
 #include <glassgrad/training/trainer.hpp>
