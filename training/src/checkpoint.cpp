@@ -31,13 +31,8 @@ std::string head_sum(std::string head) {
 
 /// Over type, shape, name and bytes.
 std::string tensor_sum(std::string_view name, const Tensor& x) {
-    std::string about(detail::safetensors_type_name(x.dtype()));
-    char before = ' ';
-    for (const std::int64_t size : x.shape()) {
-        about += before + std::to_string(size);
-        before = ',';
-    }
-    about += fmt::format(" {}", name);
+    const std::string about = fmt::format("{} {} {}", detail::safetensors_type_name(x.dtype()),
+                                          fmt::join(x.shape(), ","), name);
     const auto bytes = static_cast<std::size_t>(x.numel()) * item_size(x.dtype());
     return detail::hash_text(detail::xxh64(x.bytes(), bytes, detail::xxh64(about)));
 }

@@ -10,6 +10,7 @@
 #include <functional>
 #include <limits>
 #include <system_error>
+#include <tuple>
 
 #include <unistd.h>
 
@@ -116,7 +117,7 @@ void CheckpointFolder::remove_old(std::int64_t step) const {
         }
     }
     std::sort(old.begin(), old.end(), std::greater<>());
-    for (std::size_t i = static_cast<std::size_t>(keep_last_); i < old.size(); ++i) {
+    for (auto i = static_cast<std::size_t>(keep_last_); i < old.size(); ++i) {
         ::unlink(old[i].second.c_str());
     }
 }
@@ -138,7 +139,6 @@ std::optional<CheckpointFolder::Found> CheckpointFolder::newest() {
         std::int64_t step;
         bool numbered;
         std::string path;
-        auto operator<=>(const Candidate&) const = default;
     };
     std::vector<Candidate> candidates;
     for (const std::string& name : names) {
@@ -153,7 +153,9 @@ std::optional<CheckpointFolder::Found> CheckpointFolder::newest() {
             pass_over(path, why);
         }
     }
-    std::sort(candidates.begin(), candidates.end(), std::greater<>());
+    std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+        return std::tie(a.step, a.numbered) > std::tie(b.step, b.numbered);
+    });
     for (const Candidate& each : candidates) {
         try {
             Found found{load_checkpoint(each.path), each.path, {}};
