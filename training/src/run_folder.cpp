@@ -148,8 +148,7 @@ void RunFolder::on_start(const RunHeader& header, std::int64_t first_step) {
     std::vector<std::string> starts;
     if (first_step > 0) starts = earlier_starts(run_path);
     starts.push_back(start_json(header, first_step, options_.command));
-    std::string json = fmt::format("{{\"format\":\"glassgrad-run\",\"version\":\"{}\",\"starts\":[",
-                                   GLASSGRAD_VERSION);
+    std::string json = R"({"format":"glassgrad-run","starts":[)";
     for (std::size_t i = 0; i < starts.size(); ++i) json += (i > 0 ? ",\n" : "\n") + starts[i];
     detail::replace_file("RunFolder", run_path, json + "\n]}\n");
 
