@@ -19,7 +19,7 @@ std::vector<ParameterGroup> all_of(const Module& model, double weight_decay) {
         return groups;
     }
     // In the order of the model.
-    ParameterGroup all{.weight_decay = weight_decay};
+    ParameterGroup all{.parameters = {}, .weight_decay = weight_decay};
     std::vector<std::pair<std::string, Variable>> named = model.named_parameters();
     for (const auto& entry : named) {
         for (const ParameterGroup& group : groups) {

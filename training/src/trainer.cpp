@@ -140,6 +140,7 @@ StepReport Trainer::step() {
             .steps = options_.steps,
             .tokens = samples_ * train_.context(),
             .loss = loss,
+            .val_loss = {},
             .lr = rate,
             .grad_norm = norm,
             .seconds = seconds.count()};
