@@ -69,6 +69,8 @@ endif()
 
 find_package(LibZip QUIET)
 glassgrad_require(LibZip libzip-dev)
+find_package(PCRE2 QUIET)
+glassgrad_require(PCRE2 libpcre2-dev)
 
 find_package(xtensor QUIET)
 glassgrad_require(xtensor libxtensor-dev)

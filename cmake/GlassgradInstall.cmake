@@ -38,6 +38,7 @@ install(
         "${PROJECT_BINARY_DIR}/package/glassgradConfig.cmake"
         "${PROJECT_BINARY_DIR}/package/glassgradConfigVersion.cmake"
         "${PROJECT_SOURCE_DIR}/cmake/FindLibZip.cmake"
+        "${PROJECT_SOURCE_DIR}/cmake/FindPCRE2.cmake"
     DESTINATION "${cmake_dir}")
 
 # glassgrad.pc finds its prefix from where it lies: the way up differs between lib and
@@ -55,7 +56,7 @@ if(IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
     set(pc_includedir "${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
 set(pc_requirements "")
-foreach(library IN LISTS BLAS_LIBRARIES LibZip_LIBRARY)
+foreach(library IN LISTS BLAS_LIBRARIES LibZip_LIBRARY PCRE2_LIBRARY)
     cmake_path(GET library PARENT_PATH library_dir)
     cmake_path(GET library STEM library_name)
     if(IS_ABSOLUTE "${library}" AND library_dir IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)

@@ -1,4 +1,7 @@
+#include <glassgrad/training/bpe_tokenizer.hpp>
 #include <glassgrad/training/tokenizer.hpp>
+
+#include "byte_characters.hpp"
 
 #include <glassgrad/tensor/detail/json_cursor.hpp>
 #include <glassgrad/tensor/detail/json_writer.hpp>
@@ -6,6 +9,8 @@
 #include <glassgrad/tensor/error.hpp>
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace glassgrad {
 namespace {
@@ -26,6 +31,31 @@ Character character_at(std::string_view text, std::size_t i) noexcept {
     if (lead < 0xE0) return {(lead & 0x1FU) << 6 | tail(1), 2};
     if (lead < 0xF0) return {(lead & 0x0FU) << 12 | tail(1) << 6 | tail(2), 3};
     return {(lead & 0x07U) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3), 4};
+}
+
+void read_pieces(detail::JsonCursor& in, std::vector<std::string>& pieces) {
+    in.array([&](std::size_t) {
+        const std::string text = in.string();
+        std::size_t bad = 0;
+        auto bytes = detail::from_byte_characters(text, bad);
+        if (!bytes) in.fail(fmt::format("a character at {} stands for no byte", bad));
+        pieces.push_back(std::move(*bytes));
+    });
+}
+
+void read_merges(detail::JsonCursor& in, std::vector<std::array<std::int64_t, 2>>& merges) {
+    in.array([&](std::size_t) {
+        std::size_t count = 0;
+        std::array<std::int64_t, 2> merge{};
+        in.array([&](std::size_t i) {
+            const std::int64_t id = in.integer();
+            if (i >= 2) in.fail("a merge has two ids");
+            merge[i] = id;
+            ++count;
+        });
+        if (count != 2) in.fail("a merge has two ids");
+        merges.push_back(merge);
+    });
 }
 
 std::string quoted(std::string_view character, std::uint32_t code) {
@@ -133,29 +163,56 @@ std::unique_ptr<Tokenizer> tokenizer_from_json(std::string_view text) {
     detail::read_json(text, "tokenizer: ", [&](detail::JsonCursor& in) {
         in.peek();
         const std::size_t begin = in.offset();
-        bool named = false;
+        std::string kind, characters;
+        std::vector<std::string> pieces;
+        std::vector<std::array<std::int64_t, 2>> merges;
+        std::vector<std::string> members;
         in.object([&](std::string_view name) {
+            members.emplace_back(name);
             if (name == "tokenizer") {
-                named = true;
-                const std::string kind = in.string();
-                if (kind != "characters") {
+                kind = in.string();
+                if (kind != "characters" && kind != "bpe") {
                     in.fail(fmt::format("there is no tokenizer {}", detail::quoted(kind)));
                 }
             } else if (name == "characters") {
-                const std::string characters = in.string();
+                characters = in.string();
                 if (characters.empty()) in.fail("there are no characters");
-                auto made = std::make_unique<CharTokenizer>(characters);
                 std::int64_t next = 0;
-                for (const std::int64_t id : made->encode(characters)) {
+                for (const std::int64_t id : CharTokenizer(characters).encode(characters)) {
                     if (id != next++) in.fail("the characters are not in order, each once");
                 }
-                result = std::move(made);
+            } else if (name == "pieces") {
+                read_pieces(in, pieces);
+            } else if (name == "merges") {
+                read_merges(in, merges);
             } else {
                 in.fail("there is no such member");
             }
         });
-        if (!named) in.fail(begin, "the member 'tokenizer' is missing");
-        if (!result) in.fail(begin, "the member 'characters' is missing");
+        if (kind.empty()) in.fail(begin, "the member 'tokenizer' is missing");
+        const auto need = [&](std::initializer_list<std::string_view> names) {
+            for (const std::string_view name : names) {
+                if (std::find(members.begin(), members.end(), name) == members.end()) {
+                    in.fail(begin, fmt::format("the member '{}' is missing", name));
+                }
+            }
+            if (members.size() > names.size() + 1) {
+                in.fail(begin, fmt::format("a tokenizer '{}' has no such other members", kind));
+            }
+        };
+        if (kind == "characters") {
+            need({"characters"});
+            result = std::make_unique<CharTokenizer>(characters);
+            return;
+        }
+        need({"pieces", "merges"});
+        std::string problem;
+        try {
+            result = std::make_unique<BpeTokenizer>(std::move(pieces), merges);
+        } catch (const ValueError& error) {
+            problem = error.what();
+        }
+        if (!problem.empty()) in.fail(begin, problem);
     });
     return result;
 }

@@ -3,6 +3,7 @@
 
 #include <glassgrad/layers.hpp>
 #include <glassgrad/training/average.hpp>
+#include <glassgrad/training/bpe_tokenizer.hpp>
 #include <glassgrad/training/checkpoint.hpp>
 #include <glassgrad/training/clip.hpp>
 #include <glassgrad/training/corpus.hpp>

@@ -1,0 +1,15 @@
+# PCRE2 for bytes, as the target PCRE2::8BIT, the name that its own package uses where there is one;
+# Debian has none.
+find_path(PCRE2_INCLUDE_DIR pcre2.h DOC "Folder of pcre2.h")
+find_library(PCRE2_LIBRARY pcre2-8 DOC "PCRE2, 8 bits a unit")
+mark_as_advanced(PCRE2_INCLUDE_DIR PCRE2_LIBRARY)
+
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(PCRE2 REQUIRED_VARS PCRE2_LIBRARY PCRE2_INCLUDE_DIR)
+
+if(PCRE2_FOUND AND NOT TARGET PCRE2::8BIT)
+    add_library(PCRE2::8BIT UNKNOWN IMPORTED)
+    set_target_properties(PCRE2::8BIT PROPERTIES
+        IMPORTED_LOCATION "${PCRE2_LIBRARY}"
+        INTERFACE_INCLUDE_DIRECTORIES "${PCRE2_INCLUDE_DIR}")
+endif()
