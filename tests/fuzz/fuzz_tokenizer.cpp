@@ -23,8 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     const std::string text = whole.substr(size - std::min<std::size_t>(size, 200));
     try {
-        fuzz::require(tokens->decode(tokens->encode(text)) == text,
-                      "a text comes back as another");
+        fuzz::require(tokens->decode(tokens->encode(text)) == text, "a text comes back as another");
     } catch (const ValueError&) {  // a character outside the vocabulary
     }
     return 0;
