@@ -2,6 +2,7 @@
 
 #include "commands.hpp"
 #include "output.hpp"
+#include "train_config.hpp"
 
 #include <glassgrad/tensor/error.hpp>
 
@@ -12,9 +13,13 @@
 #include <string>
 
 int main(int argc, char** argv) {
-    CLI::App app("Looks into arrays, models and traces", "glassgrad");
+    CLI::App app("Trains small transformers, and looks into arrays, models and traces",
+                 "glassgrad");
     app.require_subcommand(1);
 
+    using glassgrad::tools::Verb;
+    const Verb verbs[] = {glassgrad::tools::add_train(app), glassgrad::tools::add_generate(app),
+                          glassgrad::tools::add_completion(app), glassgrad::tools::add_man(app)};
     std::string path;
     CLI::App* info = app.add_subcommand("info", "What a file of arrays, a model or a trace holds");
     info->add_option("FILE", path,
@@ -33,9 +38,15 @@ int main(int argc, char** argv) {
     }
 
     try {
+        for (const Verb& each : verbs) {
+            if (each.app->parsed()) return each.run();
+        }
         if (app.got_subcommand("info")) return glassgrad::tools::info(path);
         if (app.got_subcommand("schema")) return glassgrad::tools::schema();
         return glassgrad::tools::version();
+    } catch (const glassgrad::tools::ConfigError& error) {
+        std::fprintf(stderr, "glassgrad: %s\n", glassgrad::tools::printable(error.what()).c_str());
+        return glassgrad::tools::exit_usage;
     } catch (const std::exception& error) {
         std::fprintf(stderr, "glassgrad: %s\n", glassgrad::tools::printable(error.what()).c_str());
         return glassgrad::tools::exit_failure;
