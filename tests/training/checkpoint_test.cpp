@@ -228,7 +228,7 @@ TEST_CASE("a folder keeps the last checkpoints, the best, and the one that was l
     fs::copy_file(folder.best_path(), folder.step_path(8));
     CHECK(folder.newest()->path == folder.step_path(8));
 
-    CHECK(text_of<ValueError>([] { CheckpointFolder("x", {.keep_last = 0}); }) ==
+    CHECK(text_of<ValueError>([&] { folder.set_keep_last(0); }) ==
           "CheckpointFolder: keep_last 0 must be positive");
 }
 
@@ -257,7 +257,7 @@ TEST_CASE("a damaged newest checkpoint is named, and the one before it is used")
     write_file(folder.step_path(6),
                with_header(newer, R"("checkpoint.format":"1")", R"("checkpoint.format":"2")"));
     CHECK_THAT(text_of<FileError>([&] { folder.newest(); }), ContainsSubstring("format 2"));
-    for (const std::string& name : names_in(path)) fs::resize_file(path + "/" + name, 100);
+    for (const auto& entry : fs::directory_iterator(path)) fs::resize_file(entry.path(), 100);
     CHECK_THAT(text_of<FileError>([&] { folder.newest(); }),
                StartsWith("CheckpointFolder: " + path + ": no checkpoint is whole: " + path) &&
                    ContainsSubstring("step-000005.safetensors: the header says") &&

@@ -2,7 +2,7 @@
 // `checkpoint_test.py` starts it again with the same command until it is done, and looks at the
 // bytes.
 //
-//     checkpoint_worker FOLDER STEPS EVERY [PAUSE_US] [DIE_AT] [LINGER_US]
+//     checkpoint_worker FOLDER STEPS EVERY [PAUSE_US] [DIE_AT] [LINGER_US] [WIDTH]
 #include <glassgrad/training.hpp>
 
 #include <chrono>
@@ -29,6 +29,7 @@ int main(int count, char** arguments) {
     const std::string path = count > 1 ? arguments[1] : "";
     const std::int64_t steps = number(2);
     const std::int64_t every = number(3);
+    const std::int64_t width = number(7) == 0 ? 6 : number(7);
     const auto sleep = [](long long microseconds) {
         std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
     };
@@ -39,10 +40,10 @@ int main(int count, char** arguments) {
 
         RandomState rng(1);
         Sequential model;
-        model.append<Linear>(3, 6, rng);
+        model.append<Linear>(3, width, rng);
         model.append([](const Variable& x) { return gelu(x); });
         model.append<Dropout>(0.1, rng);
-        model.append<Linear>(6, 4, rng);
+        model.append<Linear>(width, 4, rng);
         AdamW optimizer(decay_matrices(model, 0.1), {.lr = 1e-2});
         WeightAverage average(model, 0.9);
         const Schedule schedule =

@@ -1,7 +1,9 @@
-/* LD_PRELOAD: appends what a program does to files to the file WATCH_LOG, a line a call. Built by
+/* LD_PRELOAD: appends what a program does to files to the file WATCH_LOG, a line a call. With
+   WATCH_DISTURB every other call is interrupted, and a write takes half of its bytes. Built by
    checkpoint_test.py. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,6 +29,13 @@ static void note(const char* format, ...) {
     if (syscall(SYS_write, log, line, (size_t)size) != size) abort();
 }
 
+static int interrupted(void) {
+    static int count = 0;
+    if (getenv("WATCH_DISTURB") == NULL || ++count % 2 == 0) return 0;
+    errno = EINTR;
+    return 1;
+}
+
 int open(const char* path, int flags, ...) {
     mode_t mode = 0;
     if (flags & O_CREAT) {
@@ -35,6 +44,7 @@ int open(const char* path, int flags, ...) {
         mode = va_arg(arguments, mode_t);
         va_end(arguments);
     }
+    if (interrupted()) return -1;
     const int descriptor = REAL(open)(path, flags, mode);
     if (flags & (O_WRONLY | O_RDWR)) note("write-open %d %s\n", descriptor, path);
     if (flags & O_DIRECTORY) note("folder %d %s\n", descriptor, path);
@@ -43,11 +53,14 @@ int open(const char* path, int flags, ...) {
 
 ssize_t write(int descriptor, const void* bytes, size_t size) {
     note("write %d\n", descriptor);
+    if (interrupted()) return -1;
+    if (getenv("WATCH_DISTURB") != NULL) size = (size + 1) / 2;
     return REAL(write)(descriptor, bytes, size);
 }
 
 int fsync(int descriptor) {
     note("sync %d\n", descriptor);
+    if (interrupted()) return -1;
     return REAL(fsync)(descriptor);
 }
 

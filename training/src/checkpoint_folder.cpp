@@ -74,11 +74,15 @@ std::string reason(const FileError& error) {
 }  // namespace
 
 CheckpointFolder::CheckpointFolder(std::string folder, const CheckpointFolderOptions& options)
-    : folder_(std::move(folder)), keep_last_(options.keep_last) {
-    if (keep_last_ < 1) {
-        throw ValueError(
-            fmt::format("CheckpointFolder: keep_last {} must be positive", keep_last_));
+    : folder_(std::move(folder)) {
+    set_keep_last(options.keep_last);
+}
+
+void CheckpointFolder::set_keep_last(std::int64_t keep_last) {
+    if (keep_last < 1) {
+        throw ValueError(fmt::format("CheckpointFolder: keep_last {} must be positive", keep_last));
     }
+    keep_last_ = keep_last;
 }
 
 std::string CheckpointFolder::step_path(std::int64_t step) const {

@@ -65,7 +65,7 @@ class CheckpointFolder {
     explicit CheckpointFolder(std::string folder, const CheckpointFolderOptions& options = {});
 
     /// Saves, and only then removes the checkpoints of earlier steps beyond `keep_last`; never the
-    /// best, the one that was loaded, or a damaged one. What killed processes have left
+    /// best, nor what this object has loaded or found damaged. What killed processes have left
     /// half-written is removed as well. Throws as `save_checkpoint`; all earlier checkpoints are
     /// whole then.
     void save(const Checkpoint& checkpoint, const CheckpointSaveOptions& options = {});
@@ -77,6 +77,9 @@ class CheckpointFolder {
     /// As `newest`, of best.safetensors alone.
     std::optional<Found> best();
 
+    /// For a run that finds the number in the checkpoint. Throws as the constructor.
+    void set_keep_last(std::int64_t keep_last);
+
     const std::string& folder() const noexcept { return folder_; }
     std::string step_path(std::int64_t step) const;
     std::string best_path() const;
@@ -86,7 +89,7 @@ class CheckpointFolder {
     void remove_old(std::int64_t step) const;
 
     std::string folder_;
-    std::int64_t keep_last_;
+    std::int64_t keep_last_ = 0;
     std::set<std::string> kept_;  ///< what was loaded, and what was found damaged
 };
 
