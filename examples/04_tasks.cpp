@@ -22,7 +22,7 @@ struct Settings {
     std::int64_t batch = 64;
     std::int64_t width = 64;
     std::int64_t tests = 2000;
-    double lr = 3e-3;
+    double lr = 2e-3;
     std::int64_t seed = 1;
 };
 
