@@ -79,7 +79,21 @@ struct RunResult {
 ///
 /// Which samples a step takes and what dropout drops are functions of seed, step and sample, the
 /// gradient is summed over a fixed tree (GradientTree), and all else that a step depends on is in
-/// `checkpoint`: a run that was stopped and resumed ends with the bits of one that was not.
+/// `checkpoint`: a run that was stopped and resumed ends with the bits of one that was not. A step,
+/// written by hand:
+///
+///     GradientTree tree(model.parameters());
+///     for (std::int64_t i = 0; i < micro_batches; ++i) {
+///         seed_dropout(model, seed, (step << 40) + (i << 28));
+///         const Batch batch = train.batch((step * micro_batches + i) * size, size);
+///         backward(cross_entropy(model(batch.inputs), Variable(batch.targets)));
+///         tree.add(i);
+///     }
+///     tree.finish(1.0 / micro_batches);
+///     clip_grad_norm(model.parameters(), 1);
+///     optimizer.set_lr(schedule(step));
+///     optimizer.step();
+///     optimizer.zero_grad();
 class Trainer {
   public:
     /// AdamW with decay on matrices, unless another optimizer is given. The model must outlive the
