@@ -121,6 +121,7 @@ TEST_CASE("a checkpoint of the first format is read and written as ever") {
     CHECK(same(load_checkpoint(stored), sample()));
     save_checkpoint(folder / "a", sample());
     CHECK(read_file(folder / "a") == read_file(stored));
+    CHECK(detail::xxh64("", 2654435761) == 0xAC75FDA2929B17EF);
 }
 
 TEST_CASE("every flipped bit, every cut and every byte too many of a checkpoint is found") {
@@ -252,6 +253,11 @@ TEST_CASE("a damaged newest checkpoint is named, and the one before it is used")
     CHECK(names_in(path) ==
           std::vector<std::string>{"step-000002.safetensors", "step-000003.safetensors",
                                    "step-000005.safetensors", "step-000006.safetensors"});
+
+    fs::create_symlink("nowhere", folder.step_path(9));  // as one that has gone since it was listed
+    CHECK(folder.newest()->checkpoint.step == 6);
+    CHECK(folder.newest()->damaged.empty());
+    fs::remove(folder.step_path(9));
 
     const std::string newer = read_file(folder.step_path(6));
     write_file(folder.step_path(6),

@@ -136,6 +136,8 @@ std::optional<CheckpointFolder::Found> CheckpointFolder::newest() {
     }
     std::vector<std::string> damaged;
     const auto pass_over = [&](const std::string& path, const FileError& why) {
+        // A run that is under way may have removed an old one meanwhile.
+        if (!std::filesystem::exists(path, error) && !error) return;
         damaged.push_back(reason(why));
         kept_.insert(path);
     };
