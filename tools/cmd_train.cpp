@@ -1,4 +1,4 @@
-// train: a model of the characters of a text, in a folder that holds all there is about the run.
+// train: a GPT that learns to write like a text, in a folder that holds all there is about the run.
 
 #include "commands.hpp"
 #include "output.hpp"
@@ -59,7 +59,9 @@ TrainConfig resumed(const Checkpoint& checkpoint, const Call& call) {
     std::string changed;
     const std::vector<Setting> was = settings(before), is = settings(config);
     for (std::size_t i = 0; i < is.size(); ++i) {
-        if (is[i].section != "model" && is[i].key != "train_share" && is[i].key != "seed") continue;
+        const bool matters = is[i].section == "model" || is[i].key == "seed" ||
+                             (is[i].section == "data" && is[i].key != "file");
+        if (!matters) continue;
         const std::string from = text_of(was[i]), to = text_of(is[i]);
         if (from == to) continue;
         changed +=
@@ -67,6 +69,23 @@ TrainConfig resumed(const Checkpoint& checkpoint, const Call& call) {
     }
     if (!changed.empty()) throw ConfigError("a run can't be resumed with another " + changed);
     return config;
+}
+
+std::unique_ptr<Tokenizer> tokenizer_for(std::string_view text, const TrainConfig& config) {
+    if (config.tokenizer == "char") return std::make_unique<CharTokenizer>(text);
+    if (config.tokenizer != "bpe") {
+        throw ConfigError("tokenizer is char or bpe, not '" + config.tokenizer + "'");
+    }
+    if (config.vocab_size < 256 || config.vocab_size > BpeTokenizer::max_vocab_size) {
+        throw ConfigError(fmt::format("vocab_size {} is outside 256 to {}", config.vocab_size,
+                                      BpeTokenizer::max_vocab_size));
+    }
+    return std::make_unique<BpeTokenizer>(BpeTokenizer::train(text, config.vocab_size));
+}
+
+/// Tells texts apart.
+std::string mark_of(std::string_view text) {
+    return fmt::format("{} bytes, CRC-32C {:08x}", text.size(), crc32c(text));
 }
 
 int train(const Call& call) {
@@ -98,7 +117,11 @@ int train(const Call& call) {
     // All that can be wrong with the text or the settings is said before anything is written.
     const Corpus corpus(config.file);
     if (corpus.had_mark()) warn(config.file + " begins with a byte order mark, which is left out");
-    const CharTokenizer tokenizer(corpus.text());
+    if (found && found->checkpoint.find("text") != mark_of(corpus.text())) {
+        throw ConfigError("the run in " + config.out + " was begun with another text");
+    }
+    const std::unique_ptr<Tokenizer> made = tokenizer_for(corpus.text(), config);
+    const Tokenizer& tokenizer = *made;
     config.model.vocab_size = tokenizer.vocab_size();
     config.train.seed = config.seed;
     try {
@@ -108,9 +131,6 @@ int train(const Call& call) {
         throw ConfigError(error.what());
     }
     if (!config.prompt.empty()) tokenizer.encode(config.prompt);
-    if (found && found->checkpoint.find("tokenizer") != tokenizer.to_json()) {
-        throw ConfigError("the run in " + config.out + " was begun with another text");
-    }
     const std::int64_t context = config.model.context_length;
     const auto [for_training, for_validation] =
         split_tokens(tokenizer.encode_tensor(corpus.text()), config.train_share, context);
@@ -161,6 +181,7 @@ int train(const Call& call) {
     calls.save = [&](Checkpoint checkpoint, const CheckpointSaveOptions& options) {
         add_text_model(checkpoint, model, tokenizer);
         checkpoint.metadata.emplace_back("run", toml);
+        checkpoint.metadata.emplace_back("text", mark_of(corpus.text()));
         checkpoints.save(checkpoint, options);
     };
     calls.sample = [&] {
@@ -180,7 +201,7 @@ int train(const Call& call) {
 
 Verb add_train(CLI::App& app) {
     const auto call = std::make_shared<Call>();
-    CLI::App* verb = app.add_subcommand("train", "Trains a GPT on the characters of a text");
+    CLI::App* verb = app.add_subcommand("train", "Trains a GPT on a text");
     verb->footer(
         "Examples:\n"
         "  glassgrad train plays.txt                       into the folder run/\n"

@@ -80,9 +80,11 @@ std::vector<Setting> settings(TrainConfig& config) {
         {"data", "file", "text in UTF-8", &config.file},
         {"data", "train_share", "of the text that is trained on, the rest validates",
          &config.train_share},
+        {"data", "tokenizer", "char: a token a character; bpe: learned pairs of bytes",
+         &config.tokenizer},
+        {"data", "vocab_size", "tokens of bpe, 256 and more", &config.vocab_size},
 
-        {"model", "context_length", "characters that the model looks back on",
-         &model.context_length},
+        {"model", "context_length", "tokens that the model looks back on", &model.context_length},
         {"model", "d_model", "width", &model.d_model},
         {"model", "num_layers", "blocks", &model.num_layers},
         {"model", "num_heads", "heads of attention, a divisor of d_model", &model.num_heads},

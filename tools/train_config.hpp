@@ -24,6 +24,8 @@ class ConfigError : public std::runtime_error {
 struct TrainConfig {
     std::string file;  ///< the text
     double train_share = 0.9;
+    std::string tokenizer = "char";
+    std::int64_t vocab_size = 512;  ///< of bpe
     GptConfig model{
         .context_length = 64, .d_model = 128, .num_layers = 4, .num_heads = 4, .bias = false};
     TrainOptions train;

@@ -76,6 +76,8 @@ class Train(unittest.TestCase):
                      GLASSGRAD_STEPS="x")
         self.refused(2, "warmup 9 is not within the 8 steps", "text.txt", *SMALL, "--warmup", 9)
         self.refused(2, "num_heads", "text.txt", *SMALL, "--num-heads", 3)
+        self.refused(2, "tokenizer is char or bpe, not 'words'", "text.txt", "--tokenizer",
+                     "words")
         self.refused(2, "no text to train on")
         self.refused(2, "run is no folder of a run", "text.txt", "--resume")
         self.refused(1, "character", "text.txt", *SMALL, "--prompt", "Ω")
@@ -108,6 +110,14 @@ class Train(unittest.TestCase):
         self.assertEqual(texts[0].returncode, 0, texts[0].stderr)
         self.assertEqual(len(texts[0].stdout), 3 + 40 + 1)
         self.assertEqual(texts[0].stdout, texts[1].stdout)
+        self.text.write_text(TEXT.upper())
+        changed = self.run_command("train", "--resume", "--out", other)
+        self.assertEqual((changed.returncode, changed.stderr), (
+            2, f"glassgrad: the run in {other} was begun with another text\n"))
+        self.text.write_text(TEXT * 2)
+        pairs = self.run_command("train", "text.txt", *SMALL, "--tokenizer", "bpe",
+                                 "--vocab-size", 260, "--out", "pairs", "--prompt", "Ω")
+        self.assertEqual((pairs.returncode, pairs.stderr), (0, ""))
         wrong = self.run_command("generate", "run/config.toml")
         self.assertEqual((wrong.returncode, wrong.stdout), (1, ""))
 
