@@ -220,8 +220,8 @@ TEST_CASE("a plateau cuts the rate as PyTorch's does, a NaN counted as no better
     double lr = 0.5;
     for (std::size_t i = 0; i < expected["losses"].size(); ++i) {
         const auto& loss = expected["losses"][i];
-        lr = plateau.next(lr, loss.is_string() ? std::numeric_limits<double>::quiet_NaN()
-                                               : loss.get<double>());
+        lr = plateau.next(
+            lr, loss.is_string() ? std::numeric_limits<double>::quiet_NaN() : loss.get<double>());
         CAPTURE(i);
         CHECK(lr == Approx(expected["rates"][i].get<double>()));
     }

@@ -59,7 +59,7 @@ TEST_CASE("the tree of micro-batches has the same bits however passes are cut") 
         for (std::int64_t i = 0; i < count; ++i) parts.push_back(rng.randn({7}, {.dtype = f32}));
         // The tree, written out by halves.
         const std::function<Tensor(std::int64_t, std::int64_t)> tree = [&](std::int64_t begin,
-                                                                          std::int64_t end) {
+                                                                           std::int64_t end) {
             if (end - begin == 1) return parts[static_cast<std::size_t>(begin)];
             std::int64_t half = 1;
             while (2 * half < end - begin) half *= 2;
