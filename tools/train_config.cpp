@@ -22,6 +22,9 @@ template <class... F>
 struct Overloaded : F... {
     using F::operator()...;
 };
+// clang 14 doesn't deduce it for an aggregate.
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
 
 template <class T>
 bool parse(std::string_view text, T& value) {
