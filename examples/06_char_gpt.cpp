@@ -163,17 +163,17 @@ int train(Flags flags) {
     };
     calls.sample = write;
     calls.stop = [&] { return signals.requested(); };
-    const RunResult result = trainer.run(calls);
+    const RunResult ended = trainer.run(calls);
 
     const std::vector<Metrics> rows = read_metrics(metrics.path());
     write_loss_curve(folder.path("loss.svg"), rows);
-    if (result.reason == RunEnd::Reason::diverged) return 3;
-    if (result.reason == RunEnd::Reason::interrupted) {
-        fmt::print("Stopped after {} steps. Go on with --resume.\n", result.step);
+    if (ended.reason == RunEnd::Reason::diverged) return 3;
+    if (ended.reason == RunEnd::Reason::interrupted) {
+        fmt::print("Stopped after {} steps. Go on with --resume.\n", ended.step);
         return signals.exit_status();
     }
-    fmt::print("{} steps, best validation loss {:.4f}. The model writes:\n{}\n", result.step,
-               result.best_loss, write());
+    fmt::print("{} steps, best validation loss {:.4f}. The model writes:\n{}\n", ended.step,
+               ended.best_loss, write());
     return 0;
 }
 

@@ -97,23 +97,23 @@ TEST_CASE("a run that was stopped and resumed ends with the bits of one that was
         std::optional<Checkpoint> stopped;
         {
             Run first(options);
-            const RunResult result = first.trainer.run(
+            const RunResult ended = first.trainer.run(
                 {.save = [&](Checkpoint checkpoint,
                              const CheckpointSaveOptions&) { stopped = std::move(checkpoint); },
                  .stop = [&] { return first.trainer.steps_done() == 10; }});
-            CHECK(result.reason == RunEnd::Reason::interrupted);
-            CHECK(result.step == 10);
+            CHECK(ended.reason == RunEnd::Reason::interrupted);
+            CHECK(ended.step == 10);
         }
         REQUIRE(stopped);
         CHECK(stopped->step == 10);
         Run second(options);
         second.trainer.resume(*stopped);
-        Log log;
-        CHECK(second.trainer.run({.reporters = {&log}}).reason == RunEnd::Reason::done);
+        Log seen;
+        CHECK(second.trainer.run({.reporters = {&seen}}).reason == RunEnd::Reason::done);
         CHECK(bytes_of(second.trainer) == whole(options));
-        CHECK(log.steps.size() == 10);
-        CHECK(log.steps.front().step == 11);
-        CHECK(log.steps.front().tokens == 11 * 4 * 7);
+        CHECK(seen.steps.size() == 10);
+        CHECK(seen.steps.front().step == 11);
+        CHECK(seen.steps.front().tokens == 11 * 4 * 7);
     }
 }
 
@@ -133,14 +133,14 @@ TEST_CASE("passes, threads and samples change no bit of a run") {
     TrainOptions other = options;
     other.sample_every = 3;
     Run run(other);
-    Log log;
+    Log seen;
     run.trainer.run(
-        {.reporters = {&log}, .sample = [&] {
+        {.reporters = {&seen}, .sample = [&] {
              const Generation text = generate(run.model, {{1, 2}}, {.max_tokens = 5})[0];
              return std::to_string(text.tokens.size());
          }});
     CHECK(bytes_of(run.trainer) == expected);
-    CHECK(log.samples == std::vector<std::string>{"3 5", "6 5", "9 5", "12 5", "15 5", "18 5"});
+    CHECK(seen.samples == std::vector<std::string>{"3 5", "6 5", "9 5", "12 5", "15 5", "18 5"});
     // Another seed drops other elements.
     other.seed = 4;
     CHECK(whole(other) != expected);
@@ -153,22 +153,22 @@ TEST_CASE("a run learns, validates, keeps the best and stops early") {
     options.warmup = 0;
     options.average_decay = 0;
     Run run(options, 0);
-    Log log;
+    Log seen;
     std::vector<std::string> saved;
     const double before = run.trainer.evaluate();
-    const RunResult result = run.trainer.run(
-        {.reporters = {&log},
+    const RunResult ended = run.trainer.run(
+        {.reporters = {&seen},
          .save = [&](const Checkpoint& checkpoint, const CheckpointSaveOptions& save) {
              if (save.best) saved.push_back(std::to_string(checkpoint.step));
          }});
     CHECK(before == Approx(std::log(vocabulary)).epsilon(0.05));
-    CHECK(result.best_loss < 0.75 * before);
-    CHECK(log.reason == RunEnd::Reason::done);
+    CHECK(ended.best_loss < 0.75 * before);
+    CHECK(seen.reason == RunEnd::Reason::done);
     REQUIRE_FALSE(saved.empty());
     CHECK(saved.front() == "4");
-    CHECK(log.steps[3].val_loss.has_value());
-    CHECK_FALSE(log.steps[4].val_loss.has_value());
-    CHECK(log.steps.back().loss < log.steps.front().loss);
+    CHECK(seen.steps[3].val_loss.has_value());
+    CHECK_FALSE(seen.steps[4].val_loss.has_value());
+    CHECK(seen.steps.back().loss < seen.steps.front().loss);
     CHECK(run.model.training());
 
     // With a rate of nearly 0 nothing gets better any more.
@@ -193,14 +193,14 @@ TEST_CASE("a run stops at a number that is none, and names the op") {
           "trainer: the loss of step 2 is nan: an infinity in its result of attention_scores in "
           "blocks.0.self_attn, in the forward pass; a smaller learning rate or clipping may help");
     CHECK(bytes_of(run.trainer) == before);
-    Log log;
+    Log seen;
     bool saved = false;
-    const RunResult result = run.trainer.run(
-        {.reporters = {&log},
+    const RunResult ended = run.trainer.run(
+        {.reporters = {&seen},
          .save = [&](const Checkpoint&, const CheckpointSaveOptions&) { saved = true; }});
-    CHECK(result.reason == RunEnd::Reason::diverged);
-    CHECK(log.reason == RunEnd::Reason::diverged);
-    CHECK(result.step == 1);
+    CHECK(ended.reason == RunEnd::Reason::diverged);
+    CHECK(seen.reason == RunEnd::Reason::diverged);
+    CHECK(ended.step == 1);
     CHECK_FALSE(saved);
 
     run.model.parameter_at("norm.bias").mutable_value() = full({12}, NAN);
@@ -222,12 +222,12 @@ TEST_CASE(
     q.mutable_value() = zeros({12, 12});
     run.model.parameter_at(attention + "k_proj.weight").mutable_value() = zeros({12, 12});
     CHECK(*attention_entropy(run.model, tensor({{1, 2, 3, 4}}, i64)) == Approx(1));
-    Log log;
-    run.trainer.run({.reporters = {&log}});
-    REQUIRE(log.lines.size() == 5);
-    CHECK(log.lines[0].starts_with("warning: one step moved '"));
-    CHECK(log.lines[0].ends_with("(0.1 % is usual): the learning rate may be too high"));
-    CHECK(log.lines[1] ==
+    Log seen;
+    run.trainer.run({.reporters = {&seen}});
+    REQUIRE(seen.lines.size() == 5);
+    CHECK(seen.lines[0].starts_with("warning: one step moved '"));
+    CHECK(seen.lines[0].ends_with("(0.1 % is usual): the learning rate may be too high"));
+    CHECK(seen.lines[1] ==
           "warning: 'blocks.0.self_attn.q_proj.weight' has not moved since the run began");
 
     RandomState rng(2);
@@ -245,6 +245,18 @@ TEST_CASE(
     CHECK(found[1].starts_with("warning: 'embedding.weight' gets no gradient: "));
     CHECK(health.take().empty());
     CHECK(run.model.training());
+}
+
+TEST_CASE("a validation loss that is no number ends the run") {
+    Run run(small(), 0);
+    run.model.hook_point("logits", [&](const Variable& logits) {
+        return run.model.training() ? Variable() : logits * Variable(full({}, NAN));
+    });
+    const RunResult ended = run.trainer.run();
+    CHECK(ended.reason == RunEnd::Reason::diverged);
+    CHECK(ended.detail ==
+          "trainer: the validation loss after step 4 is nan; the training loss is finite: look at "
+          "what only validation does");
 }
 
 TEST_CASE("a trainer refuses what makes no sense") {

@@ -217,9 +217,15 @@ RunResult Trainer::run(const RunCalls& calls) {
             CheckpointSaveOptions save;
             if (looks) {
                 const double loss = evaluate();
+                if (!std::isfinite(loss)) {
+                    throw DivergedError(
+                        fmt::format("trainer: the validation loss after step {} is {}", step_,
+                                    loss),
+                        "the training loss is finite: look at what only validation does");
+                }
                 report.val_loss = loss;
                 save.best = early_stop_.improves(loss);
-                if (early_stop_.next(loss)) {
+                if (early_stop_.next(loss) && step_ < options_.steps) {
                     result.reason = RunEnd::Reason::early_stop;
                     stop = true;
                 }
