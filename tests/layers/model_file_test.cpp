@@ -10,6 +10,7 @@
 #include <glassgrad/tensor/safetensors.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -160,6 +161,14 @@ TEST_CASE("LLaMA's names become ours, in either rotary layout, with the same log
         text_of<ValueError>([&] {
             llama_from_hugging_face({{"model.layers.x.mlp.up_proj.weight", ones({2, 2})}}, halves);
         }) == "llama_from_hugging_face: unexpected model.layers.x.mlp.up_proj.weight");
+}
+
+TEST_CASE("rows that are no such number of heads are refused, however many there shall be") {
+    const StateDict state{{"blocks.0.self_attn.q_proj.weight", ones({4, 4}, f64)}};
+    for (const std::int64_t heads : {std::int64_t{0}, std::int64_t{4}, std::int64_t{1} << 62,
+                                     std::numeric_limits<std::int64_t>::max()}) {
+        CHECK_THROWS_AS(llama_to_hugging_face(state, {.num_heads = heads}), ShapeError);
+    }
 }
 
 TEST_CASE("a model comes back from its file, in its type, with tied weights stored once") {

@@ -250,7 +250,8 @@ StateDict convert_rotary(const StateDict& state, const LlamaConfig& config, Rota
         if (!query && !name.ends_with("self_attn.k_proj.weight")) continue;
         const bool all = query || config.num_kv_heads == 0;
         const std::int64_t heads = all ? config.num_heads : config.num_kv_heads;
-        if (x.rank() != 2 || heads < 1 || x.size(0) % (2 * heads) != 0 || x.size(0) == 0) {
+        if (x.rank() != 2 || heads < 1 || x.size(0) % 2 != 0 || x.size(0) / 2 % heads != 0 ||
+            x.size(0) == 0) {
             throw ShapeError(fmt::format("convert_rotary: {} {} is not {} heads of pairs", name,
                                          to_string(x.shape()), heads));
         }
