@@ -84,16 +84,16 @@ RotaryTable rotary_table(const Tensor& positions, std::int64_t head_dim,
                                      options.base));
     }
     const std::int64_t pairs = head_dim / 2;
-    std::vector<double> speeds(static_cast<std::size_t>(pairs));
-    for (std::int64_t i = 0; i < pairs; ++i) {
-        speeds[static_cast<std::size_t>(i)] =
-            std::pow(options.base, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
-    }
     Shape shape = positions.shape();
     if (shape.rank() == 2) shape.insert(1, 1);
     shape.push_back(pairs);
     Tensor cos = Tensor::empty(shape, f64);
     Tensor sin = Tensor::empty(shape, f64);
+    std::vector<double> speeds(static_cast<std::size_t>(pairs));
+    for (std::int64_t i = 0; i < pairs; ++i) {
+        speeds[static_cast<std::size_t>(i)] =
+            std::pow(options.base, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
+    }
     auto* c = cos.mutable_data<double>();
     auto* s = sin.mutable_data<double>();
     for (const std::int64_t position : positions.values<std::int64_t>()) {
