@@ -218,6 +218,7 @@ std::int64_t Module::hook_point(std::string_view point, PointHook hook) {
         throw ValueError(fmt::format("hook_point: there is no point '{}'", point),
                          "there are: " + list(names));
     }
+    if (!hook) throw ValueError(fmt::format("hook_point: the hook of '{}' is empty", point));
     hooks_.push_back({++hook_count_, std::string(point), std::move(hook)});
     return hook_count_;
 }

@@ -80,21 +80,39 @@ Variable batched(const Variable& x, std::string_view what, std::int64_t width) {
                     what, width, width, x.defined() ? to_string(x.shape()) : "nothing"));
 }
 
+/// Throws ShapeError unless keys and values are for as many texts as the queries: one of them would
+/// be repeated without a word.
+void require_one_batch(const Variable& query, const Variable& key, const Variable& value) {
+    const std::int64_t batch = query.size(0);
+    if (key.size(0) == batch && value.size(0) == batch) return;
+    throw ShapeError(
+        fmt::format("multi_head_attention: query {}, key {} and value {} are of "
+                    "different batches",
+                    to_string(query.shape()), to_string(key.shape()), to_string(value.shape())),
+        "broadcast_to repeats one text for all");
+}
+
+/// Throws ShapeError unless the cache holds keys and values of that shape.
+void require_held(const KeyValueCache& cache, const Shape& expected, std::string_view what) {
+    const auto fits = [&](const Tensor& x) { return x.defined() && x.shape() == expected; };
+    if (fits(cache.key) && fits(cache.value)) return;
+    const auto& wrong = fits(cache.key) ? cache.value : cache.key;
+    throw ShapeError(fmt::format("multi_head_attention: the cache holds {} {}, {}",
+                                 fits(cache.key) ? "values" : "keys",
+                                 wrong.defined() ? to_string(wrong.shape()) : "of nothing", what),
+                     "a cache belongs to one layer and one batch");
+}
+
 /// What the cache becomes with `key` and `value` at its end; they become all of it.
 KeyValueCache extended(const KeyValueCache& cache, Variable& key, Variable& value) {
     if (grad_enabled() && (key.requires_grad() || value.requires_grad())) {
         throw GraphError("multi_head_attention: a cache would lose the gradient of its keys",
                          "call the model under NoGrad");
     }
-    if (cache.length() > 0) {
+    if (cache.key.defined() || cache.value.defined()) {
         Shape expected = key.shape();
         expected[2] = cache.length();
-        if (cache.key.shape() != expected) {
-            throw ShapeError(fmt::format("multi_head_attention: the cache holds keys {}, new ones "
-                                         "are {}",
-                                         to_string(cache.key.shape()), to_string(key.shape())),
-                             "a cache belongs to one layer and one batch");
-        }
+        require_held(cache, expected, fmt::format("new ones are {}", to_string(key.shape())));
         key = concat({Variable(cache.key), key}, 2);
         value = concat({Variable(cache.value), value}, 2);
     }
@@ -168,7 +186,12 @@ MultiHeadAttentionPoints MultiHeadAttention::project(const Inputs& inputs) const
     const std::int64_t past = cache && inputs.itself ? cache->length() : 0;
     const bool known = cache && !inputs.itself && cache->length() > 0;
     p.query = split_heads(q_proj(inputs.query), options_.num_heads);
+    if (!inputs.itself) require_one_batch(inputs.query, inputs.key, inputs.value);
     if (known) {
+        const Shape expected{inputs.key.size(0), options_.num_kv_heads, inputs.key.size(1),
+                             options_.head_dim};
+        require_held(*cache, expected,
+                     fmt::format("those of the call are {}", to_string(expected)));
         p.key = Variable(cache->key);
         p.value = Variable(cache->value);
     } else {

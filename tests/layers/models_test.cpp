@@ -186,6 +186,25 @@ TEST_CASE("what goes into the blocks and comes out of a model can be hooked and 
     CHECK((*model)(ids).name() == "logits");
 }
 
+TEST_CASE("a call of a model that throws half way leaves its cache as it was") {
+    const auto model = make<Gpt>(gpt_config);
+    const Tensor first = tensor({{1, 2}}, i64);
+    const Tensor next = tensor({{3}}, i64);
+    const NoGrad no_grad;
+    DecoderCache cache;
+    (*model)(first, {.cache = &cache});
+    DecoderCache same = cache;
+    const Tensor expected = (*model)(next, {.cache = &same}).value();
+    const auto hook = model->blocks[1].hook_point(
+        "attended", [](const Variable&) -> Variable { throw ValueError("stop"); });
+    CHECK_THROWS_AS((*model)(next, {.cache = &cache}), ValueError);
+    model->blocks[1].remove_point_hook(hook);
+    CHECK(cache.length() == 2);
+    const Tensor again = (*model)(next, {.cache = &cache}).value();
+    CHECK(allclose(again, expected, {.rtol = 0, .atol = 0}));
+    CHECK_THROWS_AS(model->hook_point("hidden", nullptr), ValueError);
+}
+
 TEST_CASE("models give the same text with and without a cache, and in a batch as alone") {
     const auto gpt = make<Gpt>(gpt_config);
     check_generation([&](const Texts& texts, const GenerateOptions& options) {

@@ -135,6 +135,31 @@ TEST_CASE("a call that throws leaves the cache as it was") {
     CHECK(cache.length() == 6);
 }
 
+TEST_CASE("texts of another batch are refused, given or cached") {
+    RandomState rng(5);
+    const MultiHeadAttention layer(self_sizes(), rng);
+    const auto x = [&](std::int64_t batch, std::int64_t tokens) {
+        return Variable(rng.randn({batch, tokens, 12}));
+    };
+    CHECK(text_of<ShapeError>([&] { layer(x(3, 2), x(1, 4), x(1, 4)); }) ==
+          "multi_head_attention: query (3, 2, 12), key (1, 4, 12) and value (1, 4, 12) are of "
+          "different batches; broadcast_to repeats one text for all");
+    CHECK_THROWS_AS(layer(x(1, 2), x(1, 4), x(3, 4)), ShapeError);
+    const NoGrad no_grad;
+    KeyValueCache cache;
+    layer(x(1, 2), x(1, 4), x(1, 4), {.cache = &cache});
+    CHECK(
+        text_of<ShapeError>([&] { layer(x(3, 2), x(3, 4), x(3, 4), {.cache = &cache}); }) ==
+        "multi_head_attention: the cache holds keys (1, 2, 4, 2), those of the call are (3, 2, 4, "
+        "2); a cache belongs to one layer and one batch");
+    CHECK_THROWS_AS(layer(x(1, 2), x(1, 5), x(1, 5), {.cache = &cache}), ShapeError);
+    cache.value = Tensor();
+    CHECK_THROWS_AS(layer(x(1, 2), x(1, 4), x(1, 4), {.cache = &cache}), ShapeError);
+    cache.key = cache.value = ones({3}, f64);  // no keys at all
+    CHECK(cache.length() == 0);
+    CHECK_THROWS_AS(layer(x(1, 2), {.cache = &cache}), ShapeError);
+}
+
 TEST_CASE("a hook on a step changes what follows") {
     RandomState rng(5);
     MultiHeadAttention layer(sizes(), rng);

@@ -103,14 +103,16 @@ Variable Gpt::operator()(const Tensor& ids, const CausalCall& call) const {
     const Tensor positions =
         detail::positions_of("gpt", ids, call.positions, cached, config.context_length);
     const Mask mask = Mask::causal() & detail::padding_of(call.keep);
-    auto* caches = detail::layers_of("gpt", call.cache, blocks.size());
+    detail::LayerCaches caches("gpt", call.cache, blocks.size());
 
     Variable x = point("embedded", dropout(embedding(ids) + position(positions)));
     blocks.each([&](std::size_t i, const TransformerBlock& block) {
-        x = block(x, {.mask = mask, .cache = caches ? &(*caches)[i] : nullptr});
+        x = block(x, {.mask = mask, .cache = caches.at(i)});
     });
     x = point("hidden", norm(x));
-    return point("logits", head(x));
+    x = point("logits", head(x));
+    caches.keep();
+    return x;
 }
 
 }  // namespace glassgrad

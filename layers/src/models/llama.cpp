@@ -120,15 +120,16 @@ Variable Llama::operator()(const Tensor& ids, const CausalCall& call) const {
     const Tensor positions =
         detail::positions_of("llama", ids, call.positions, cached, config.context_length);
     const Mask mask = Mask::causal() & detail::padding_of(call.keep);
-    auto* caches = detail::layers_of("llama", call.cache, blocks.size());
+    detail::LayerCaches caches("llama", call.cache, blocks.size());
 
     Variable x = point("embedded", dropout(embedding(ids)));
     blocks.each([&](std::size_t i, const TransformerBlock& block) {
-        x = block(
-            x, {.mask = mask, .positions = positions, .cache = caches ? &(*caches)[i] : nullptr});
+        x = block(x, {.mask = mask, .positions = positions, .cache = caches.at(i)});
     });
     x = point("hidden", norm(x));
-    return point("logits", head(x));
+    x = point("logits", head(x));
+    caches.keep();
+    return x;
 }
 
 }  // namespace glassgrad

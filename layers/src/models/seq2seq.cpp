@@ -164,21 +164,23 @@ Variable Seq2Seq::decode(const Tensor& target, const Variable& memory,
         detail::positions_of("seq2seq", target, call.positions, cached, config.context_length);
     const Mask mask = Mask::causal() & detail::padding_of(call.target_keep);
     const Mask memory_mask = detail::padding_of(call.source_keep);
-    auto* own =
-        detail::layers_of("seq2seq", call.cache ? &call.cache->target : nullptr, decoder.size());
-    auto* crossed =
-        detail::layers_of("seq2seq", call.cache ? &call.cache->memory : nullptr, decoder.size());
+    Seq2SeqCache* const cache = call.cache;
+    detail::LayerCaches own("seq2seq", cache ? &cache->target : nullptr, decoder.size());
+    detail::LayerCaches crossed("seq2seq", cache ? &cache->memory : nullptr, decoder.size());
     const Embedding& table = target_embedding ? *target_embedding : source_embedding;
     Variable x = point("target", embed(table, target, positions));
     decoder.each([&](std::size_t i, const TransformerBlock& block) {
         x = block(x, {.mask = mask,
-                      .cache = own ? &(*own)[i] : nullptr,
+                      .cache = own.at(i),
                       .memory = memory,
                       .memory_mask = memory_mask,
-                      .memory_cache = crossed ? &(*crossed)[i] : nullptr});
+                      .memory_cache = crossed.at(i)});
     });
     x = point("hidden", decoder_norm ? (*decoder_norm)(x) : x);
-    return point("logits", head(x));
+    x = point("logits", head(x));
+    own.keep();
+    crossed.keep();
+    return x;
 }
 
 Variable Seq2Seq::operator()(const Tensor& source, const Tensor& target,

@@ -66,16 +66,16 @@ Tensor positions_of(std::string_view model, const Tensor& ids, const Tensor& giv
 
 Mask padding_of(const Tensor& keep) { return keep.defined() ? Mask::padding(keep) : Mask::none(); }
 
-std::vector<KeyValueCache>* layers_of(std::string_view model, DecoderCache* cache,
-                                      std::size_t num_layers) {
-    if (!cache) return nullptr;
-    if (cache->layers.empty()) cache->layers.resize(num_layers);
-    if (cache->layers.size() != num_layers) {
+LayerCaches::LayerCaches(std::string_view model, DecoderCache* cache, std::size_t num_layers)
+    : cache_(cache) {
+    if (!cache) return;
+    layers_ = cache->layers;
+    if (layers_.empty()) layers_.resize(num_layers);
+    if (layers_.size() != num_layers) {
         throw ValueError(fmt::format("{}: the cache is of a model of {} layers, not {}", model,
-                                     cache->layers.size(), num_layers),
+                                     layers_.size(), num_layers),
                          "a cache belongs to one model and one text");
     }
-    return &cache->layers;
 }
 
 Linear make_head(bool tied, const Embedding& embedding, std::int64_t vocab_size, RandomState& rng,

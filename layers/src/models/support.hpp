@@ -8,6 +8,8 @@
 #include <glassgrad/layers/models/llama.hpp>
 
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace glassgrad::detail {
 
@@ -27,10 +29,21 @@ Tensor positions_of(std::string_view model, const Tensor& ids, const Tensor& giv
 /// The padding's mask; none for an undefined `keep`.
 Mask padding_of(const Tensor& keep);
 
-/// The cache with one entry a layer, made when it is empty; null without. Throws ValueError when it
-/// is of another model.
-std::vector<KeyValueCache>* layers_of(std::string_view model, DecoderCache* cache,
-                                      std::size_t num_layers);
+/// The caches of a call's layers: copies, so that a call that throws leaves all as they were.
+class LayerCaches {
+  public:
+    /// Empty ones for an empty cache, none without. Throws ValueError when it is of another model.
+    LayerCaches(std::string_view model, DecoderCache* cache, std::size_t num_layers);
+    KeyValueCache* at(std::size_t layer) { return cache_ ? &layers_[layer] : nullptr; }
+    /// Puts what they have become in the cache.
+    void keep() {
+        if (cache_) cache_->layers = std::move(layers_);
+    }
+
+  private:
+    DecoderCache* cache_;
+    std::vector<KeyValueCache> layers_;
+};
 
 /// A head of its own, without a bias, or one that shares `embedding`.
 Linear make_head(bool tied, const Embedding& embedding, std::int64_t vocab_size, RandomState& rng,

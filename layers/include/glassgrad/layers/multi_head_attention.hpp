@@ -28,7 +28,7 @@ struct MultiHeadAttentionOptions {
 /// Keys and values of tokens seen before, (batch, num_kv_heads, tokens, head_dim), rotated already.
 class KeyValueCache {
   public:
-    std::int64_t length() const noexcept { return key.defined() ? key.size(-2) : 0; }
+    std::int64_t length() const noexcept { return key.rank() == 4 ? key.size(2) : 0; }
     void clear() {
         key = Tensor();
         value = Tensor();
@@ -46,7 +46,8 @@ struct AttentionCall {
     Tensor positions = {};
     /// Self-attention puts its keys and values at the end and attends to all of them. Attention to
     /// something else fills an empty one and takes a filled one instead of key and value. What is
-    /// in it takes no gradient: throws GraphError under grad mode if one is wanted.
+    /// in it takes no gradient: throws GraphError under grad mode if one is wanted, ShapeError when
+    /// it is of another batch, layer or length. A call that throws leaves it as it was.
     KeyValueCache* cache = nullptr;
 };
 
@@ -74,13 +75,15 @@ struct MultiHeadAttentionPoints {
 /// the same to rounding.
 class MultiHeadAttention : public Module {
   public:
-    /// Weights uniform in ±√(6 / (in + out)) (Xavier), biases 0. Throws ShapeError or ValueError
+    /// Weights uniform in ±√(6 / (in + out)) (Xavier), biases 0. torch.nn's is Xavier of the packed
+    /// matrix, narrower by √2, with an out_proj like any Linear's. Throws ShapeError or ValueError
     /// unless the sizes fit.
     MultiHeadAttention(const MultiHeadAttentionOptions& options, RandomState& rng);
 
     /// x (batch, tokens, d_model), or without a batch, attends to itself.
     Variable operator()(const Variable& x, const AttentionCall& call = {}) const;
     /// query (batch, query, d_model) attends to key (batch, key, kdim), value (batch, key, vdim).
+    /// Throws ShapeError unless the batch is the same.
     Variable operator()(const Variable& query, const Variable& key, const Variable& value,
                         const AttentionCall& call = {}) const;
     /// The same with all steps.
