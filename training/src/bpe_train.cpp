@@ -137,6 +137,7 @@ BpeTokenizer BpeTokenizer::train(std::string_view text, std::int64_t vocab_size)
                         max_vocab_size));
     }
     std::vector<std::string> pieces;
+    pieces.reserve(256);
     for (int byte = 0; byte < 256; ++byte) pieces.emplace_back(1, static_cast<char>(byte));
     std::vector<std::array<std::int64_t, 2>> merges;
     std::unordered_map<std::string, bool> there;
