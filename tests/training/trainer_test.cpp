@@ -190,7 +190,7 @@ TEST_CASE("a run stops at a number that is none, and names the op") {
     run.model.parameter_at("blocks.0.self_attn.k_proj.weight").mutable_value() = large;
     const std::string before = bytes_of(run.trainer);
     CHECK(text_of<DivergedError>([&] { run.trainer.step(); }) ==
-          "trainer: the loss of step 2 is nan: an infinity in its result of attention_scores in "
+          "trainer: the loss of step 2 is NaN: an infinity in its result of attention_scores in "
           "blocks.0.self_attn, in the forward pass; a smaller learning rate or clipping may help");
     CHECK(bytes_of(run.trainer) == before);
     Log seen;
@@ -255,7 +255,7 @@ TEST_CASE("a validation loss that is no number ends the run") {
     const RunResult ended = run.trainer.run();
     CHECK(ended.reason == RunEnd::Reason::diverged);
     CHECK(ended.detail ==
-          "trainer: the validation loss after step 4 is nan; the training loss is finite: look at "
+          "trainer: the validation loss after step 4 is NaN; the training loss is finite: look at "
           "what only validation does");
 }
 

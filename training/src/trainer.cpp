@@ -50,6 +50,9 @@ TrainOptions checked(TrainOptions options) {
     return options;
 }
 
+/// A NaN's sign means nothing and differs between machines.
+std::string shown(double x) { return std::isnan(x) ? "NaN" : fmt::format("{}", x); }
+
 /// The first bad number on a line.
 std::string told(const AnomalyReport& report) {
     return fmt::format("{} in {} of {}{}, in the {} pass{}", report.nan ? "NaN" : "an infinity",
@@ -163,7 +166,7 @@ void Trainer::require_finite(double loss, double norm) {
     optimizer_->zero_grad();
     throw DivergedError(fmt::format("trainer: {} of step {} is {}: {}",
                                     std::isfinite(loss) ? "the gradient's norm" : "the loss",
-                                    step_ + 1, std::isfinite(loss) ? norm : loss, cause),
+                                    step_ + 1, shown(std::isfinite(loss) ? norm : loss), cause),
                         "a smaller learning rate or clipping may help");
 }
 
@@ -220,7 +223,7 @@ RunResult Trainer::run(const RunCalls& calls) {
                 if (!std::isfinite(loss)) {
                     throw DivergedError(
                         fmt::format("trainer: the validation loss after step {} is {}", step_,
-                                    loss),
+                                    shown(loss)),
                         "the training loss is finite: look at what only validation does");
                 }
                 report.val_loss = loss;
