@@ -48,6 +48,11 @@ void append_utf8(std::string& out, unsigned code) {
     }
 }
 
+/// A character of a text that an error can show, or its byte.
+std::string shown(char c) {
+    return c > ' ' && c < 0x7F ? std::string(1, c) : "byte 0x" + to_hex({&c, 1});
+}
+
 }  // namespace
 
 std::string_view describe(JsonCursor::Kind kind) noexcept {
@@ -97,9 +102,7 @@ void JsonCursor::stray() {
                              word));
         }
     }
-    const char c = rest.front();
-    if (c > ' ' && c < 0x7F) fail(fmt::format("unexpected {}", c));
-    fail(fmt::format("unexpected byte 0x{}", to_hex({&c, 1})));
+    fail(fmt::format("unexpected {}", shown(rest.front())));
 }
 
 JsonCursor::Kind JsonCursor::peek() {
@@ -123,7 +126,7 @@ JsonCursor::Kind JsonCursor::peek() {
 
 void JsonCursor::expect(char c, std::string_view where) {
     if (next() != c) {
-        fail(fmt::format("expected {} {}, not {}", c, where, text_[offset_]));
+        fail(fmt::format("expected {} {}, not {}", c, where, shown(text_[offset_])));
     }
     ++offset_;
 }
@@ -413,8 +416,14 @@ std::string describe(const JsonFailure& failure, std::string_view text) {
     const auto column = std::count_if(row.begin(), row.end(), [](char c) {
         return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
     });
-    return fmt::format("line {}, column {}: {}{}{}", line, column + 1, failure.path,
-                       failure.path.empty() ? "" : ": ", failure.problem);
+    std::string told = failure.path + (failure.path.empty() ? "" : ": ") + failure.problem;
+    // Names and texts of the file are in it, which may have escaped control characters.
+    for (std::size_t i = 0; i < told.size(); ++i) {
+        const char c = told[i];
+        if (static_cast<unsigned char>(c) < ' ' || c == 0x7F)
+            told.replace(i, 1, "\\x" + to_hex({&c, 1}));
+    }
+    return fmt::format("line {}, column {}: {}", line, column + 1, told);
 }
 
 void read_json(std::string_view text, std::string_view where, FunctionRef<void(JsonCursor&)> read) {

@@ -51,6 +51,14 @@ TEST_CASE("a JSON number that no double holds is refused") {
           "read: line 1, column 1: 1e-999 is too small for f64: it would become zero");
 }
 
+TEST_CASE("a refusal of JSON has no control characters in it") {
+    const auto read = [](JsonCursor& in) { in.object([&](std::string_view) { in.integer(); }); };
+    CHECK(refusal("{\"a\"\x16 1}", read) ==
+          "read: line 1, column 5: expected : after a member name, not byte 0x16");
+    CHECK(refusal("{\"\\u001b[31m\": 0.5}", read) ==
+          "read: line 1, column 16: \\x1b[31m: 0.5 is no integer");
+}
+
 TEST_CASE("a refusal of JSON tells line, column and path") {
     const auto read = [](JsonCursor& in) {
         in.object([&](std::string_view) { in.array([&](std::size_t) { in.integer(); }); });
