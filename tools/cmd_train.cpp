@@ -115,7 +115,7 @@ int train(const Call& call) {
     }
 
     // All that can be wrong with the text or the settings is said before anything is written.
-    const Corpus corpus(config.file);
+    const Corpus corpus(config.file, {.any_bytes = config.any_bytes});
     if (corpus.had_mark()) warn(config.file + " begins with a byte order mark, which is left out");
     if (found && found->checkpoint.find("text") != mark_of(corpus.text())) {
         throw ConfigError("the run in " + config.out + " was begun with another text");

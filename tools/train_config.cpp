@@ -81,6 +81,7 @@ std::vector<Setting> settings(TrainConfig& config) {
     TrainOptions& train = config.train;
     return {
         {"data", "file", "text in UTF-8", &config.file},
+        {"data", "any_bytes", "takes a file that is no UTF-8 as it is, for bpe", &config.any_bytes},
         {"data", "train_share", "of the text that is trained on, the rest validates",
          &config.train_share},
         {"data", "tokenizer", "char: a token a character; bpe: learned pairs of bytes",

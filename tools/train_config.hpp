@@ -23,6 +23,7 @@ class ConfigError : public std::runtime_error {
 
 struct TrainConfig {
     std::string file;  ///< the text
+    bool any_bytes = false;
     double train_share = 0.9;
     std::string tokenizer = "char";
     std::int64_t vocab_size = 512;  ///< of bpe

@@ -85,6 +85,10 @@ class Train(unittest.TestCase):
             self.text.write_bytes(content)
             self.refused(1, "glassgrad: ", "text.txt", *SMALL)
         self.refused(1, "glassgrad: ", "no such file", *SMALL)
+        self.text.write_bytes(b"caf\xe9 and tea, " * 20)
+        done = self.run_command("train", "text.txt", *SMALL, "--any-bytes", "true", "--tokenizer",
+                                "bpe", "--vocab-size", 258)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_a_run(self):
         done = self.run_command("train", "text.txt", *SMALL)
