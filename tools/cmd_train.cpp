@@ -97,13 +97,16 @@ int train(const Call& call) {
     }
 
     std::optional<RunLock> lock;
+    // One for the whole run: what it found and passed over, it never removes.
+    std::optional<CheckpointFolder> saved;
     std::optional<CheckpointFolder::Found> found;
     if (call.resume) {
         if (!std::filesystem::is_directory(config.out)) {
             throw ConfigError(config.out + " is no folder of a run");
         }
         lock.emplace(config.out);
-        found = CheckpointFolder(config.out).newest();
+        saved.emplace(config.out);
+        found = saved->newest();
         if (!found) throw ConfigError(config.out + " holds no checkpoint to resume");
         const std::string out = config.out;
         config = resumed(found->checkpoint, call);
@@ -136,7 +139,9 @@ int train(const Call& call) {
         split_tokens(tokenizer.encode_tensor(corpus.text()), config.train_share, context);
 
     if (!lock) lock.emplace(config.out);
-    CheckpointFolder checkpoints(config.out, {.keep_last = config.keep_last});
+    if (!saved) saved.emplace(config.out);
+    CheckpointFolder& checkpoints = *saved;
+    checkpoints.set_keep_last(config.keep_last);
     if (!found && checkpoints.newest()) {
         throw ConfigError(config.out + " holds a run already; go on with --resume or give --out");
     }
