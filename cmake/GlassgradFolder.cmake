@@ -1,4 +1,5 @@
 # glassgrad_target_defaults: how our own code is compiled.
+# glassgrad_compile_quickly: what isn't worth optimising.
 # glassgrad_add_folder:      one folder, one object library, one alias.
 # glassgrad_add_library:     the folders together, as the library that ships.
 
@@ -24,6 +25,12 @@ function(glassgrad_target_defaults target)
             target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:${after_inlining}>")
         endif()
     endif()
+endfunction()
+
+# Programs, and folders without kernels: nothing in them is worth what optimising it costs each
+# build. (Flags, printing, tests; what takes time in them is the library.)
+function(glassgrad_compile_quickly target)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:Debug>:-O0>)
 endfunction()
 
 # glassgrad_add_folder(<name>
@@ -69,6 +76,8 @@ function(glassgrad_add_folder name)
     endif()
     if(name STREQUAL tensor)
         _glassgrad_tensor_flags(${target})
+    elseif(NOT name STREQUAL autograd)
+        target_compile_options(${target} PRIVATE $<$<CONFIG:Debug>:-O0>)
     endif()
     set_target_properties(${target} PROPERTIES
         GLASSGRAD_HEADERS "${headers}" GLASSGRAD_LIBRARIES "${arg_PUBLIC_LIBRARIES}")

@@ -58,8 +58,6 @@ void read_toml(std::span<const Setting> all, std::string_view text, const std::s
         const toml::table* table = content.as_table();
         if (table == nullptr ||
             std::find(sections.begin(), sections.end(), section_name) == sections.end()) {
-            std::vector<std::string> candidates = sections;
-            std::string unknown = section_name;
             // A key that stands outside its section.
             for (const Setting& each : all) {
                 if (table == nullptr && each.key == section_name) {
@@ -69,8 +67,8 @@ void read_toml(std::span<const Setting> all, std::string_view text, const std::s
                 }
             }
             throw ConfigError(fmt::format("{}: unknown {} '{}'{}", at(source, section.source()),
-                                          table == nullptr ? "key" : "section", unknown,
-                                          did_you_mean(unknown, candidates)));
+                                          table == nullptr ? "key" : "section", section_name,
+                                          did_you_mean(section_name, sections)));
         }
         for (const auto& [key, value] : *table) {
             const std::string name = section_name + '.' + std::string(key.str());

@@ -28,7 +28,7 @@ Embedding::Embedding(std::int64_t num_embeddings, std::int64_t embedding_dim, Ra
 
 Variable Embedding::operator()(const Tensor& ids) const {
     const Scope scope = enter();
-    const Variable y = embedding(weight, Variable(ids));
+    Variable y = embedding(weight, Variable(ids));
     if (!padding_idx || !y.requires_grad()) return y;
     // The padding's rows as constants: what arrives there goes nowhere.
     Variable pads(not_equal(ids, full({}, static_cast<double>(*padding_idx), i64)));

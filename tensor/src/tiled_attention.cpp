@@ -113,7 +113,7 @@ void attend_tiles(const Tensor& q, const Tensor& k, const Tensor& v, const Tiled
     const bool finite = all_finite(v);
     const T* values = v.data<T>();
     T* y = result.output.mutable_data<T>();
-    double* kept_rows = result.rows.mutable_data<double>();
+    auto* kept_rows = result.rows.mutable_data<double>();
     const std::int64_t width = sizes.value_width;
     const std::int64_t tile = sizes.tile;
     const auto run = [&](std::int64_t task) {

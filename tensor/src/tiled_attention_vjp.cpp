@@ -62,7 +62,7 @@ struct Tile {
 template <class T>
 Tensor row_dots(const TiledSizes& s, const T* y, const T* gy) {
     Tensor result = zeros({s.matrices * s.queries}, f64);
-    double* out = result.mutable_data<double>();
+    auto* out = result.mutable_data<double>();
     const std::int64_t width = s.value_width;
     for_rows(result.numel(), width, [&](std::int64_t r) {
         for (std::int64_t d = r * width; d < (r + 1) * width; ++d) {

@@ -26,7 +26,7 @@ struct Range {
 };
 
 struct TiledSizes {
-    std::int64_t matrices;  ///< (query, key) matrices: all leading axes of q
+    std::int64_t matrices = 1;  ///< (query, key) matrices: all leading axes of q
     std::int64_t heads;
     std::int64_t group;  ///< so many matrices that lie together share keys and values
     std::int64_t queries;
@@ -36,8 +36,7 @@ struct TiledSizes {
     std::int64_t tile;
 
     TiledSizes(const Tensor& q, const Tensor& k, const Tensor& v, std::int64_t wanted_tile)
-        : matrices(1),
-          heads(q.rank() > 2 ? q.size(-3) : 1),
+        : heads(q.rank() > 2 ? q.size(-3) : 1),
           group(heads / std::max<std::int64_t>(1, k.rank() > 2 ? k.size(-3) : 1)),
           queries(q.size(-2)),
           keys(k.size(-2)),

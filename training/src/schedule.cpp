@@ -99,7 +99,8 @@ Schedule step_schedule(const StepScheduleOptions& options) {
         throw ValueError(fmt::format("step_schedule: every {} steps", options.every));
     }
     return [=](std::int64_t step) {
-        return options.lr * std::pow(options.factor, static_cast<double>(step / options.every));
+        const std::int64_t cuts = step / options.every;
+        return options.lr * std::pow(options.factor, static_cast<double>(cuts));
     };
 }
 

@@ -31,7 +31,7 @@ Checkpoint Trainer::checkpoint() const {
     if (average_) checkpoint.add("average", average_->state_dict());
     const EarlyStop::State& stop = early_stop_.state();
     const Plateau::State& plateau = plateau_.state();
-    const double bad = static_cast<double>(stop.bad);
+    const auto bad = static_cast<double>(stop.bad);
     const std::vector<double> flat{plateau_lr_, plateau.best, static_cast<double>(plateau.bad),
                                    static_cast<double>(plateau.cooling)};
     checkpoint.add("trainer", {{"samples", count_of(samples_)},

@@ -23,9 +23,9 @@ class GradientTree {
     /// ValueError unless the numbers come one after the other from 0.
     void add(std::int64_t number);
     std::int64_t count() const noexcept { return count_; }
-    /// Gives each parameter scale times its sum, and begins anew. A parameter that no micro-batch
+    /// Gives each parameter factor times its sum, and begins anew. A parameter that no micro-batch
     /// reached has no gradient.
-    void finish(double scale = 1);
+    void finish(double factor = 1);
 
   private:
     using Gradients = std::vector<Tensor>;
