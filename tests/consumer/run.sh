@@ -48,16 +48,22 @@ consume() {
     say "$name: ok"
 }
 
-# build_and_install KIND ON|OFF: installs into $work/KIND/moved, by way of another prefix.
-build_and_install() {
-    local kind=$1 shared=$2 build=$source_dir/build/release
-    if [[ $shared == ON || ! -f $build/libglassgrad.a ]]; then
-        build=$work/$kind-build
+# build_static: prints a folder with the static library; build/release, if it is there.
+build_static() {
+    local build=$source_dir/build/release
+    if [[ ! -f $build/libglassgrad.a ]]; then
+        build=$work/static-build
         quietly cmake -S "$source_dir" -B "$build" "${plainly[@]}" \
-            -DBUILD_SHARED_LIBS="$shared" -DGLASSGRAD_BUILD_TESTS=OFF -DGLASSGRAD_BUILD_BENCH=OFF \
-            -DGLASSGRAD_BUILD_EXAMPLES=OFF -DGLASSGRAD_BUILD_TOOLS="$shared"
+            -DGLASSGRAD_BUILD_TESTS=OFF -DGLASSGRAD_BUILD_BENCH=OFF \
+            -DGLASSGRAD_BUILD_EXAMPLES=OFF -DGLASSGRAD_BUILD_TOOLS=OFF
         quietly cmake --build "$build"
     fi
+    echo "$build"
+}
+
+# install_from KIND BUILD: installs into $work/KIND/moved, by way of another prefix.
+install_from() {
+    local kind=$1 build=$2
     quietly cmake --install "$build" --prefix "$work/$kind/first"
     mv "$work/$kind/first" "$work/$kind/moved"
     ! grep -rIl -e "$work" -e "$source_dir" -e "${build:?}" "$work/$kind/moved" \
@@ -102,7 +108,9 @@ check_installed() {
 }
 
 check_static() {
-    build_and_install static OFF
+    local built
+    built=$(build_static)
+    install_from static "$built"
     check_installed static
     refuse 0.2 "$work/static/moved"
     refuse 0.1.99 "$work/static/moved"
@@ -125,15 +133,16 @@ check_static() {
     # FetchContent, below, builds by the same way.
     quietly cmake -S "$here" -B "$work/subdirectory" "${plainly[@]}" -DCONSUMER_USES=subdirectory \
         -DCONSUMER_GLASSGRAD_DIR="$source_dir"
-    quietly cmake --build "$work/subdirectory" --target glassgrad_tensor
     say "static-add_subdirectory: ok"
 }
 
 check_shared() {
-    build_and_install shared ON
-    check_installed shared
+    # What FetchContent has built is installed and used as a package then.
     consume shared-fetchcontent "${plainly[@]}" -DCONSUMER_USES=fetch -DBUILD_SHARED_LIBS=ON \
+        -DGLASSGRAD_INSTALL=ON -DGLASSGRAD_BUILD_TOOLS=ON \
         -DFETCHCONTENT_FULLY_DISCONNECTED=ON -DFETCHCONTENT_SOURCE_DIR_GLASSGRAD="$source_dir"
+    install_from shared "$work/shared-fetchcontent"
+    check_installed shared
 }
 
 (($#)) || set -- static shared
