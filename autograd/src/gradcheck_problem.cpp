@@ -2,13 +2,13 @@
 
 #include <glassgrad/autograd/grad_mode.hpp>
 #include <glassgrad/autograd/observer.hpp>
+#include <glassgrad/tensor/detail/same_bits.hpp>
 #include <glassgrad/tensor/error.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 namespace glassgrad::proof {
@@ -53,12 +53,6 @@ class PausedObservers {
   private:
     bool previous_;
 };
-
-bool same_bits(const Tensor& a, const Tensor& b) {
-    return a.shape() == b.shape() && a.dtype() == b.dtype() &&
-           std::memcmp(a.bytes(), b.bytes(),
-                       static_cast<std::size_t>(a.numel()) * item_size(a.dtype())) == 0;
-}
 
 void check_results(const std::vector<Variable>& results) {
     for (const Variable& y : results) {
@@ -175,7 +169,7 @@ Recorded Problem::record(std::span<const Tensor> values) {
                                   watch.op)};
     }
     for (std::size_t i = 0; i < slots_.size(); ++i) {
-        if (!same_bits(run.leaves[i].value(), values[i])) {
+        if (!detail::same_bits(run.leaves[i].value(), values[i])) {
             throw Refusal{Verdict::invalid, GradFault::none,
                           fmt::format("the function writes to {}", slots_[i].name)};
         }

@@ -1,10 +1,10 @@
 #include <glassgrad/layers/module.hpp>
+#include <glassgrad/tensor/detail/same_bits.hpp>
 #include <glassgrad/tensor/error.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace glassgrad {
 namespace {
@@ -21,12 +21,6 @@ std::string list(const Names& names) {
 bool holds(const std::vector<Variable>& variables, const Variable& x) {
     return std::any_of(variables.begin(), variables.end(),
                        [&](const Variable& each) { return each.same_as(x); });
-}
-
-bool same_bits(const Tensor& a, const Tensor& b) {
-    return a.shape() == b.shape() && a.dtype() == b.dtype() &&
-           std::memcmp(a.bytes(), b.bytes(),
-                       static_cast<std::size_t>(a.numel()) * item_size(a.dtype())) == 0;
 }
 
 }  // namespace
@@ -159,7 +153,7 @@ void Module::load_state_dict(const StateDict& state, const LoadOptions& options)
                                            to_string(target.shape())));
         } else if (tied == updates.end()) {
             updates.push_back({target, value, name});
-        } else if (!same_bits(tied->value, value)) {
+        } else if (!detail::same_bits(tied->value, value)) {
             problems.push_back(fmt::format("{} and {} are one tensor here, but have two values",
                                            tied->name, name));
         }
