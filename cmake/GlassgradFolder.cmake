@@ -35,6 +35,7 @@ endfunction()
 
 # glassgrad_add_folder(<name>
 #     SOURCES <file>...              relative to the folder
+#     [KERNELS <file>...]            sources that are compiled once for each set of instructions
 #     [HEADERS_DIR <dir>]            public headers, <dir>/glassgrad/...; default: include
 #     [DEPENDS <folder>...]          the folders whose headers this one may include
 #     [PRIVATE_LIBRARIES <lib>...]   header-only third party of the sources
@@ -47,7 +48,7 @@ endfunction()
 # itself and of DEPENDS, so an include against the arrows does not compile.
 function(glassgrad_add_folder name)
     cmake_parse_arguments(PARSE_ARGV 1 arg
-        "" "HEADERS_DIR" "SOURCES;DEPENDS;PRIVATE_LIBRARIES;PUBLIC_LIBRARIES")
+        "" "HEADERS_DIR" "SOURCES;KERNELS;DEPENDS;PRIVATE_LIBRARIES;PUBLIC_LIBRARIES")
     if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
         message(FATAL_ERROR
             "glassgrad_add_folder(${name}): SOURCES is needed; not understood: "
@@ -81,6 +82,34 @@ function(glassgrad_add_folder name)
     endif()
     set_target_properties(${target} PROPERTIES
         GLASSGRAD_HEADERS "${headers}" GLASSGRAD_LIBRARIES "${arg_PUBLIC_LIBRARIES}")
+    if(arg_KERNELS)
+        _glassgrad_kernels(${target} ${arg_KERNELS})
+    endif()
+endfunction()
+
+# _glassgrad_kernels(<target> <file>...): an object library of these sources for each set of
+# instructions that processors of this family may have; tensor/src/instruction_set.cpp chooses.
+function(_glassgrad_kernels target)
+    set(sets baseline)
+    if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+        list(APPEND sets avx2 avx512)
+        target_compile_definitions(${target} PRIVATE GLASSGRAD_X86_KERNELS)
+    endif()
+    set(flags_avx2 -march=x86-64-v3)
+    set(flags_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
+    foreach(set IN LISTS sets)
+        set(kernels ${target}_${set})
+        add_library(${kernels} OBJECT ${ARGN})
+        glassgrad_target_defaults(${kernels})
+        target_compile_definitions(${kernels} PRIVATE GLASSGRAD_ISA=${set})
+        target_include_directories(${kernels} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src")
+        # Nobody reads the flags of the floating-point unit, which would keep selections scalar.
+        # Optimised in every build, since sanitizers would take minutes in plain loops.
+        target_compile_options(${kernels} PRIVATE -O3 -fno-trapping-math ${flags_${set}})
+        set_target_properties(${kernels} PROPERTIES
+            POSITION_INDEPENDENT_CODE "${BUILD_SHARED_LIBS}" CXX_VISIBILITY_PRESET hidden)
+        set_property(TARGET ${target} APPEND PROPERTY GLASSGRAD_KERNELS ${kernels})
+    endforeach()
 endfunction()
 
 # The folder of kernels, the only one compiled for a processor and the only one that sees BLAS.
@@ -113,6 +142,12 @@ function(glassgrad_add_library)
     set(all_libraries "")
     foreach(folder IN LISTS folders)
         target_sources(glassgrad PRIVATE $<TARGET_OBJECTS:glassgrad_${folder}>)
+        get_target_property(kernels glassgrad_${folder} GLASSGRAD_KERNELS)
+        if(kernels)
+            foreach(each IN LISTS kernels)
+                target_sources(glassgrad PRIVATE $<TARGET_OBJECTS:${each}>)
+            endforeach()
+        endif()
         get_target_property(headers glassgrad_${folder} GLASSGRAD_HEADERS)
         list(APPEND build_includes "${headers}")
         get_target_property(libraries glassgrad_${folder} GLASSGRAD_LIBRARIES)

@@ -184,7 +184,7 @@ Tensor& operator*=(Tensor& a, double b) {
 }
 
 Tensor exp(const Tensor& x) {
-    return map_float("exp", x, [](auto v) { return std::exp(v); });
+    return detail::map_kernel("exp", x, [](const auto& kernels) { return kernels.exp; });
 }
 Tensor expm1(const Tensor& x) {
     return map_float("expm1", x, [](auto v) { return std::expm1(v); });

@@ -6,6 +6,7 @@
 
 #include "dispatch.hpp"
 #include "fail.hpp"
+#include "kernels/kernels.hpp"
 #include "parallel.hpp"
 #include "strided.hpp"
 
@@ -86,6 +87,23 @@ Tensor map_float(std::string_view op, const Tensor& x, const F& f) {
     return with_float(op, x.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         return map<T>(x, [&](T value) { return static_cast<T>(f(value)); });
+    });
+}
+
+/// y = kernel(x), where choose(kernels) is the kernel of the element type.
+template <class F>
+Tensor map_kernel(std::string_view op, const Tensor& x, const F& choose) {
+    require_defined(op, x);
+    return with_float(op, x.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        const auto kernel = choose(kernels<T>());
+        const T* in = x.data<T>();
+        Tensor result = Tensor::empty(x.shape(), x.dtype());
+        T* out = result.mutable_data<T>();
+        for_elements(result.numel(), [&](std::int64_t begin, std::int64_t end) {
+            kernel(end - begin, in + begin, out + begin);
+        });
+        return result;
     });
 }
 

@@ -1,0 +1,11 @@
+#include "isa.hpp"
+
+namespace glassgrad::detail::GLASSGRAD_ISA {
+
+KernelTable kernels() {
+    KernelTable table{};
+    add_exponentials(table);
+    return table;
+}
+
+}  // namespace glassgrad::detail::GLASSGRAD_ISA
