@@ -133,6 +133,8 @@ int train(Flags flags) {
     Trainer trainer(model, TextBatches(for_training, context, flags.seed),
                     TextBatches(for_validation, context, flags.seed + 1), preset.train);
     if (found) trainer.resume(found->checkpoint);
+    // Killed between the two files that a best checkpoint goes to.
+    if (found && found->path == checkpoints.best_path()) checkpoints.save(found->checkpoint);
 
     // The run, with all that watches it.
     StopSignals signals(flags.out + "/stop");

@@ -4,7 +4,7 @@
 #include "output.hpp"
 #include "train_config.hpp"
 
-#include <glassgrad/layers/summary.hpp>
+#include <glassgrad/tensor/detail/file.hpp>
 #include <glassgrad/tensor/threads.hpp>
 #include <glassgrad/training.hpp>
 
@@ -156,12 +156,13 @@ int train(const Call& call) {
     for (const Variable& each : model.parameters()) parameters += each.numel();
     // A checkpoint holds weights and AdamW's two states, in f32.
     probe_folder(config.out, {.bytes = static_cast<std::uint64_t>(parameters) * 12 + 4096});
+    // Killed between the two files that a best checkpoint goes to.
+    if (found && found->path == checkpoints.best_path()) checkpoints.save(found->checkpoint);
     const std::string toml = to_toml(settings(config));
     {
-        std::ofstream file(config.out + "/config.toml", std::ios::binary);
-        if (!(file << toml).flush()) {
-            throw FileError("train: cannot write " + config.out + "/config.toml");
-        }
+        detail::OutputFile file("train", config.out + "/config.toml");
+        file.write(toml.data(), toml.size());
+        file.commit();
     }
 
     StopSignals signals(config.out + "/stop");

@@ -1,14 +1,12 @@
 #include "checkpoint_reader.hpp"
+#include "leftovers.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <csignal>
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <system_error>
 #include <tuple>
 
@@ -19,40 +17,16 @@ namespace {
 
 constexpr std::string_view suffix = ".safetensors";
 
-/// Takes digits off the front of `text`; nothing unless there are some.
-std::optional<std::int64_t> take_number(std::string_view& text) {
-    std::int64_t value = -1;
-    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || value < 0) return std::nullopt;
-    text.remove_prefix(static_cast<std::size_t>(stop - text.data()));
-    return value;
-}
-
 /// The number in `step-000420.safetensors`.
 std::optional<std::int64_t> step_of(std::string_view name) {
     constexpr std::string_view prefix = "step-";
     if (!name.starts_with(prefix)) return std::nullopt;
     name.remove_prefix(prefix.size());
-    const auto step = take_number(name);
-    return name == suffix ? step : std::nullopt;
-}
-
-/// True for `NAME.safetensors.tmp.PID.N` whose process is gone. One with our own number is none of
-/// ours: this process isn't saving at the moment.
-bool is_leftover(std::string_view name) {
-    constexpr std::string_view middle = ".safetensors.tmp.";
-    const std::size_t place = name.rfind(middle);
-    if (place == std::string_view::npos) return false;
-    name.remove_prefix(place + middle.size());
-    const auto process = take_number(name);
-    if (!process || *process < 1 || *process > std::numeric_limits<pid_t>::max() ||
-        !name.starts_with('.')) {
-        return false;
-    }
-    name.remove_prefix(1);
-    if (!take_number(name) || !name.empty()) return false;
-    const auto pid = static_cast<pid_t>(*process);
-    return pid == ::getpid() || (::kill(pid, 0) != 0 && errno == ESRCH);
+    std::int64_t step = -1;
+    const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), step);
+    name.remove_prefix(static_cast<std::size_t>(stop - name.data()));
+    if (error != std::errc{} || step < 0 || name != suffix) return std::nullopt;
+    return step;
 }
 
 std::vector<std::string> names_in(const std::string& folder, std::error_code& error) {
@@ -94,20 +68,13 @@ std::string CheckpointFolder::best_path() const {
 }
 
 void CheckpointFolder::save(const Checkpoint& checkpoint, const CheckpointSaveOptions& options) {
-    remove_leftovers();
+    detail::remove_leftovers(folder_, [](std::string_view name) { return name.ends_with(suffix); });
     // The best first: killed between the two, a run goes on from it as from the other.
     if (options.best) save_checkpoint(best_path(), checkpoint);
     const std::string path = step_path(checkpoint.step);
     save_checkpoint(path, checkpoint);
     kept_.erase(path);
     remove_old(checkpoint.step);
-}
-
-void CheckpointFolder::remove_leftovers() const {
-    std::error_code error;
-    for (const std::string& name : names_in(folder_, error)) {
-        if (is_leftover(name)) ::unlink(fmt::format("{}/{}", folder_, name).c_str());
-    }
 }
 
 void CheckpointFolder::remove_old(std::int64_t step) const {

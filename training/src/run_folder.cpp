@@ -1,6 +1,7 @@
 #include <glassgrad/training/run_folder.hpp>
 
 #include "append_file.hpp"
+#include "leftovers.hpp"
 
 #include <glassgrad/tensor/detail/file.hpp>
 #include <glassgrad/tensor/detail/json_cursor.hpp>
@@ -144,6 +145,11 @@ std::string RunFolder::path(std::string_view name) const {
 }
 
 void RunFolder::on_start(const RunHeader& header, std::int64_t first_step) {
+    detail::remove_leftovers(folder_, [](std::string_view name) {
+        static constexpr std::string_view ours[] = {"config.toml", "run.json", "metrics.jsonl",
+                                                    "samples.txt", "loss.svg"};
+        return std::find(std::begin(ours), std::end(ours), name) != std::end(ours);
+    });
     const std::string run_path = path("run.json");
     std::vector<std::string> starts;
     if (first_step > 0) starts = earlier_starts(run_path);

@@ -85,7 +85,6 @@ class CheckpointFolder {
     std::string best_path() const;
 
   private:
-    void remove_leftovers() const;
     void remove_old(std::int64_t step) const;
 
     std::string folder_;

@@ -19,7 +19,8 @@ struct RunFolderOptions {
 /// `run.json`: the version of glassgrad, and for each start of the run (the first one, and each
 /// time that it was resumed) the time, command, process, host, and the header's facts.
 /// `samples.txt`: each sample behind a line `=== step 500, 1234 bytes ===`. When a run resumes
-/// after n steps, samples of later ones are cut. Throws FileError.
+/// after n steps, samples of later ones are cut. A start removes what killed processes have left of
+/// texts in the folder. Throws FileError.
 class RunFolder : public Reporter {
   public:
     /// Makes the folder, and those above it, if need be.

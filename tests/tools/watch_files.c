@@ -1,6 +1,6 @@
 /* LD_PRELOAD: appends what a program does to files to the file WATCH_LOG, a line a call. With
    WATCH_DISTURB every other call is interrupted, and a write takes half of its bytes. Built by
-   checkpoint_test.py. */
+   train_faults_test.py. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
