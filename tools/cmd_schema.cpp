@@ -1,8 +1,11 @@
 #include "commands.hpp"
 #include "output.hpp"
 
+#include <glassgrad/tensor/instruction_set.hpp>
 #include <glassgrad/trace.hpp>
 #include <glassgrad/version.hpp>
+
+#include <fmt/format.h>
 
 namespace glassgrad::tools {
 
@@ -12,7 +15,8 @@ int schema() {
 }
 
 int version() {
-    print("glassgrad " GLASSGRAD_VERSION ", traces glassgrad-trace 1.0\n");
+    print(fmt::format("glassgrad " GLASSGRAD_VERSION ", traces glassgrad-trace 1.0, kernels {}\n",
+                      instruction_set()));
     return exit_ok;
 }
 

@@ -4,6 +4,7 @@
 #include <glassgrad/tensor/counter_rng.hpp>
 #include <glassgrad/tensor/dtype.hpp>
 #include <glassgrad/tensor/error.hpp>
+#include <glassgrad/tensor/instruction_set.hpp>
 #include <glassgrad/tensor/memory.hpp>
 #include <glassgrad/tensor/npy.hpp>
 #include <glassgrad/tensor/npz.hpp>
