@@ -154,6 +154,7 @@ Variable Variable::kept_leaf() const {
 }
 
 void Variable::forget_kept() noexcept {
+    if (!state_->kept.load(std::memory_order_acquire)) return;
     (void)detail::Counted<detail::VariableState>::adopt(
         state_->kept.exchange(nullptr, std::memory_order_acq_rel));
 }

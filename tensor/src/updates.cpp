@@ -1,9 +1,12 @@
 #include <glassgrad/tensor/detail/updates.hpp>
 
 #include "dispatch.hpp"
+#include "kernels/kernels.hpp"
 #include "parallel.hpp"
 
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 namespace glassgrad::detail {
 namespace {
@@ -24,6 +27,22 @@ void update(std::string_view op, Tensor& w, const F& f) {
 
 void own(Tensor& x) {
     with_type(x.dtype(), [&](auto type) { (void)x.mutable_data<typename decltype(type)::type>(); });
+}
+
+double sum_of_squares(const Tensor& x) {
+    return with_float("sum_of_squares", x.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        const T* values = x.data<T>();
+        const auto sum = kernels<T>().sum_of_squares;
+        constexpr std::int64_t chunk = std::int64_t{1} << 16;
+        const std::int64_t count = x.numel();
+        if (count <= chunk) return sum(count, values);
+        std::vector<double> parts(static_cast<std::size_t>((count - 1) / chunk + 1));
+        for_chunks(count, chunk, [&](std::int64_t begin, std::int64_t end) {
+            parts[static_cast<std::size_t>(begin / chunk)] = sum(end - begin, values + begin);
+        });
+        return std::accumulate(parts.begin(), parts.end(), 0.0);
+    });
 }
 
 void sgd_update(Tensor& w, const Tensor& g, Tensor& velocity, const SgdStep& step) {
@@ -56,17 +75,13 @@ void adam_update(Tensor& w, const Tensor& g, Tensor& mean, Tensor& square, const
         T* pm = mean.mutable_data<T>();
         T* ps = square.mutable_data<T>();
         const T* pg = g.data<T>();
-        const auto number = static_cast<double>(step.number);
-        // 1 - beta^n, which for a large n is 1 and for a small one is computed without loss.
-        const double correction1 = -std::expm1(number * std::log(step.beta1));
-        const double correction2 = -std::expm1(number * std::log(step.beta2));
         const T beta1 = static_cast<T>(step.beta1);
         const T beta2 = static_cast<T>(step.beta2);
         const T rest1 = static_cast<T>(1 - step.beta1);
         const T rest2 = static_cast<T>(1 - step.beta2);
         const T eps = static_cast<T>(step.eps);
-        const T size = static_cast<T>(step.lr / correction1);
-        const T root = static_cast<T>(std::sqrt(correction2));
+        const T size = static_cast<T>(step.lr / step.correction1);
+        const T root = static_cast<T>(std::sqrt(step.correction2));
         const T keep = static_cast<T>(step.decoupled ? 1 - step.lr * step.weight_decay : 1);
         const T decay = static_cast<T>(step.decoupled ? 0 : step.weight_decay);
         return [=](std::int64_t i) {

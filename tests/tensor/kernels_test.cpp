@@ -96,3 +96,26 @@ TEMPLATE_TEST_CASE("a kernel is its reference to rounding, in each set of instru
                   kernels.exp, [](T x) { return std::exp(x); }, -far, far) <= 2);
     }
 }
+
+TEMPLATE_TEST_CASE("a sum of squares is that of f64, and no NaN is lost", "[kernels]", float,
+                   double) {
+    using T = TestType;
+    for (const InstructionSet& set : instruction_sets()) {
+        CAPTURE(set.name);
+        const auto kernel = of<T>(set.kernels()).sum_of_squares;
+        for (const std::int64_t n : sizes) {
+            CAPTURE(n);
+            std::vector<T> x = numbers<T>(n, -3, 3);
+            long double sum = 0;
+            for (T& each : x) {
+                if (!(std::abs(each) < 10)) each = T{2};
+                sum += static_cast<long double>(each) * static_cast<long double>(each);
+            }
+            CHECK(kernel(n, x.data()) == Approx(static_cast<double>(sum)).epsilon(1e-14));
+            if (n == 0) continue;
+            x[x.size() / 2] = std::numeric_limits<T>::quiet_NaN();
+            x.front() = n > 1 ? std::numeric_limits<T>::infinity() : x.front();
+            CHECK(std::isnan(kernel(n, x.data())));
+        }
+    }
+}

@@ -1,3 +1,5 @@
+#include <glassgrad/autograd/node.hpp>
+#include <glassgrad/tensor/detail/updates.hpp>
 #include <glassgrad/tensor/error.hpp>
 #include <glassgrad/tensor/ops.hpp>
 #include <glassgrad/training/clip.hpp>
@@ -6,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 namespace glassgrad {
 namespace {
@@ -15,18 +18,16 @@ void require_positive(std::string_view what, std::string_view name, double value
     throw ValueError(fmt::format("{}: {} {} must be positive", what, name, value));
 }
 
-}  // namespace
-
-double grad_norm(const std::vector<Variable>& parameters) {
+/// √(sum of squares) with all divided by the largest before, whatever their size; none is NaN.
+double scaled_norm(const std::vector<Variable>& parameters) {
     std::vector<double> norms;
     for (const Variable& each : parameters) {
-        const Tensor gradient = each.grad();
-        if (!gradient.defined() || gradient.numel() == 0) continue;
-        const double largest = max(abs(gradient)).item();
+        const Tensor* gradient = detail::gradient_of(each);
+        if (!gradient || gradient->numel() == 0) continue;
+        const double largest = max(abs(*gradient)).item();
         if (!std::isfinite(largest)) return largest;
         if (largest == 0) continue;
-        // Elements of at most 1 are squared, in f64.
-        norms.push_back(largest * norm(gradient.astype(f64) / full({}, largest, f64)).item());
+        norms.push_back(largest * norm(gradient->astype(f64) / full({}, largest, f64)).item());
     }
     double top = 0;
     for (const double each : norms) top = std::max(top, each);
@@ -36,20 +37,34 @@ double grad_norm(const std::vector<Variable>& parameters) {
     return top * std::sqrt(total);
 }
 
+}  // namespace
+
+double grad_norm(const std::vector<Variable>& parameters) {
+    double squares = 0;
+    for (const Variable& each : parameters) {
+        if (const Tensor* gradient = detail::gradient_of(each)) {
+            squares += detail::sum_of_squares(*gradient);
+        }
+    }
+    // Between these nothing that counts was lost to overflow or underflow.
+    if (std::isnan(squares) || (squares > 1e-200 && squares < 1e300)) return std::sqrt(squares);
+    return scaled_norm(parameters);
+}
+
 double clip_grad_norm(const std::vector<Variable>& parameters, double max_norm) {
     require_positive("clip_grad_norm", "max_norm", max_norm);
     const double size = grad_norm(parameters);
     if (!std::isfinite(size) || size <= max_norm) return size;
-    std::vector<Tensor> clipped;
+    std::vector<Tensor*> gradients;
+    gradients.reserve(parameters.size());
     for (const Variable& each : parameters) {
-        const Tensor gradient = each.grad();
-        clipped.push_back(gradient.defined() ? scale(gradient, max_norm / (size + 1e-6))
-                                             : Tensor());
+        if (Tensor* gradient = detail::gradient_of(each)) gradients.push_back(gradient);
     }
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-        Variable parameter = parameters[i];
-        if (clipped[i].defined()) parameter.set_grad(std::move(clipped[i]));
-    }
+    // A parameter may be listed twice.
+    std::sort(gradients.begin(), gradients.end(), std::less<>());
+    gradients.erase(std::unique(gradients.begin(), gradients.end()), gradients.end());
+    for (Tensor* each : gradients) detail::own(*each);
+    for (Tensor* each : gradients) *each *= max_norm / (size + 1e-6);
     return size;
 }
 

@@ -1,3 +1,4 @@
+#include <glassgrad/autograd/node.hpp>
 #include <glassgrad/tensor/detail/updates.hpp>
 #include <glassgrad/tensor/error.hpp>
 #include <glassgrad/tensor/ops.hpp>
@@ -74,44 +75,32 @@ void Optimizer::zero_grad() {
 }
 
 void Optimizer::step() {
-    struct Work {
-        Slot* slot;
-        Tensor gradient;
-        Tensor direction;
-        std::vector<Tensor> fresh;
+    const auto for_each = [&](const auto& f) {
+        for (Slot& slot : slots_) {
+            if (const Tensor* gradient = detail::gradient_of(slot.parameter)) f(slot, *gradient);
+        }
     };
-    std::vector<Work> work;
-    work.reserve(slots_.size());
-    for (Slot& slot : slots_) {
-        Tensor gradient = slot.parameter.grad();
-        if (!gradient.defined()) continue;
+    for_each([&](Slot& slot, const Tensor& gradient) {
         check(slot);
-        std::vector<Tensor> fresh;
-        if (slot.updates == 0) {
-            for (std::size_t i = 0; i < slot.state.size(); ++i) {
-                fresh.push_back(zeros(slot.parameter.shape(), slot.parameter.dtype()));
-            }
+        for (Tensor& state : slot.state) {
+            if (!state.defined()) state = zeros(gradient.shape(), gradient.dtype());
         }
-        Tensor toward = direction(slot, gradient);
-        work.push_back({&slot, std::move(gradient), std::move(toward), std::move(fresh)});
-    }
+        slot.direction = direction(slot, gradient);
+    });
     // What others hold is copied here, so that no write has to.
-    for (const Work& each : work) {
-        detail::own(each.slot->parameter.mutable_value());
-        for (Tensor& state : each.slot->state) {
-            if (state.defined()) detail::own(state);
-        }
-    }
-    for (Work& each : work) {
-        Slot& slot = *each.slot;
-        if (!each.fresh.empty()) slot.state = std::move(each.fresh);
+    for_each([](Slot& slot, const Tensor&) {
+        detail::own(slot.parameter.mutable_value());
+        for (Tensor& state : slot.state) detail::own(state);
+    });
+    for_each([&](Slot& slot, const Tensor& gradient) {
         ++slot.updates;
         const ParameterGroup& group = groups_[slot.group];
-        update(slot, {.gradient = each.gradient,
-                      .direction = each.direction,
+        update(slot, {.gradient = gradient,
+                      .direction = slot.direction,
                       .lr = lr_ * group.lr_scale,
                       .weight_decay = group.weight_decay});
-    }
+        slot.direction = Tensor();
+    });
     ++steps_;
 }
 

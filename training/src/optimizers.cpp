@@ -96,6 +96,13 @@ Adam::Adam(std::string op, std::vector<ParameterGroup> groups, const AdamOptions
       decoupled_(decoupled) {}
 
 void Adam::update(Slot& slot, const Step& step) {
+    if (slot.updates != corrected_) {
+        // For a large n these are 1, and for a small one they are computed without loss.
+        const auto n = static_cast<double>(slot.updates);
+        correction1_ = -std::expm1(n * std::log(options_.beta1));
+        correction2_ = -std::expm1(n * std::log(options_.beta2));
+        corrected_ = slot.updates;
+    }
     detail::adam_update(slot.parameter.mutable_value(), step.gradient, slot.state[0], slot.state[1],
                         {.lr = step.lr,
                          .beta1 = options_.beta1,
@@ -103,7 +110,8 @@ void Adam::update(Slot& slot, const Step& step) {
                          .eps = options_.eps,
                          .weight_decay = step.weight_decay,
                          .decoupled = decoupled_,
-                         .number = slot.updates});
+                         .correction1 = correction1_,
+                         .correction2 = correction2_});
 }
 
 AdamW::AdamW(const Module& model, const AdamOptions& options)

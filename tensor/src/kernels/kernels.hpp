@@ -17,6 +17,8 @@ template <class T>
 struct Kernels {
     /// y[i] = exp(x[i])
     void (*exp)(std::int64_t n, const T* x, T* y);
+    /// The sum of x[i]², in f64 and in an order that n alone fixes.
+    double (*sum_of_squares)(std::int64_t n, const T* x);
 };
 
 /// The loops of one set of instructions.

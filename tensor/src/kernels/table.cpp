@@ -5,6 +5,7 @@ namespace glassgrad::detail::GLASSGRAD_ISA {
 KernelTable kernels() {
     KernelTable table{};
     add_exponentials(table);
+    add_squares(table);
     return table;
 }
 

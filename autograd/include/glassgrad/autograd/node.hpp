@@ -84,6 +84,12 @@ struct Node {
     Node* next_dead = nullptr;
 };
 
+/// The gradient that `backward` summed up, where it lies; null when there is none.
+inline Tensor* gradient_of(const Variable& x) noexcept {
+    Node* node = x.defined() ? x.node().get() : nullptr;
+    return node && node->extra && node->extra->grad.defined() ? &node->extra->grad : nullptr;
+}
+
 /// Gives the ids from `first` on once more, to what this thread makes while the object lives.
 class ReplayedIds {
   public:

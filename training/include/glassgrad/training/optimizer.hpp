@@ -59,7 +59,9 @@ class Optimizer {
         Variable parameter;
         std::size_t group;
         std::int64_t updates = 0;
-        std::vector<Tensor> state;  ///< one for each state name; undefined before the first update
+        /// One for each state name, zeros before the first update; undefined before that.
+        std::vector<Tensor> state = {};
+        Tensor direction = {};  ///< within a step
     };
 
     /// `op` is what errors call the optimizer. Throws ValueError on no parameters, one that is

@@ -47,6 +47,10 @@ class Adam : public Optimizer {
     void update(Slot& slot, const Step& step) override;
     const AdamOptions options_;
     const bool decoupled_;
+    // Of the last update: parameters mostly have had equally many.
+    std::int64_t corrected_ = 0;
+    double correction1_ = 0;
+    double correction2_ = 0;
 };
 
 /// Adam with the decay apart from the gradient: the old value loses lr weight_decay of itself, as

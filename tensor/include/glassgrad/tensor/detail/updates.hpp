@@ -10,6 +10,9 @@ namespace glassgrad::detail {
 /// Copies what others hold as well, so that the next write to x needs no memory.
 void own(Tensor& x);
 
+/// The sum of the squares of a floating x, in f64.
+double sum_of_squares(const Tensor& x);
+
 struct SgdStep {
     double lr;
     double momentum;
@@ -27,8 +30,9 @@ struct AdamStep {
     double beta2;
     double eps;
     double weight_decay;
-    bool decoupled;       ///< AdamW's decay
-    std::int64_t number;  ///< of this step, from 1
+    bool decoupled;      ///< AdamW's decay
+    double correction1;  ///< 1 - beta1ⁿ of the n-th step
+    double correction2;  ///< 1 - beta2ⁿ
 };
 void adam_update(Tensor& w, const Tensor& g, Tensor& mean, Tensor& square, const AdamStep& step);
 
