@@ -30,9 +30,6 @@ extern "C" {
 namespace glassgrad::detail {
 namespace {
 
-/// Up to this many multiplications the call into the BLAS costs more than the loop.
-constexpr std::int64_t tiny = 512;
-
 template <class T>
 using Arithmetic = std::conditional_t<std::is_same_v<T, std::int64_t>, std::uint64_t, T>;
 
@@ -55,12 +52,12 @@ void panel(std::int64_t m, std::int64_t k, const T* a, std::int64_t a_row, std::
 /// Plain loops over op(b) row by row, in panels of up to eight columns.
 template <class T>
 void panels(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a, const T* b,
-            std::int64_t b_row, T* c) {
+            std::int64_t b_row, T* c, std::int64_t c_row) {
     const std::int64_t a_row = a.transposed ? 1 : a.stride;
     const std::int64_t a_col = a.transposed ? a.stride : 1;
     for (std::int64_t j = 0; j < n; j += 8) {
         const auto run = [&](auto width) {
-            panel<width()>(m, k, a.data, a_row, a_col, b + j, b_row, c + j, n);
+            panel<width()>(m, k, a.data, a_row, a_col, b + j, b_row, c + j, c_row);
         };
         switch (std::min<std::int64_t>(8, n - j)) {
             case 1: run(std::integral_constant<int, 1>{}); break;
@@ -75,11 +72,13 @@ void panels(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a,
     }
 }
 
+}  // namespace
+
 template <class T>
-void loops(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a, const Operand<T>& b,
-           T* c) {
+void multiply_in_loops(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a,
+                       const Operand<T>& b, T* c, std::int64_t c_stride) {
     if (!b.transposed) {
-        panels(m, n, k, a, b.data, b.stride, c);
+        panels(m, n, k, a, b.data, b.stride, c, c_stride);
         return;
     }
     // b is read down its columns: turned on the stack first, or a column at a time.
@@ -88,7 +87,7 @@ void loops(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a, 
         const std::int64_t a_row = a.transposed ? 1 : a.stride;
         const std::int64_t a_col = a.transposed ? a.stride : 1;
         for (std::int64_t j = 0; j < n; ++j) {
-            panel<1>(m, k, a.data, a_row, a_col, b.data + j * b.stride, 1, c + j, n);
+            panel<1>(m, k, a.data, a_row, a_col, b.data + j * b.stride, 1, c + j, c_stride);
         }
         return;
     }
@@ -96,15 +95,16 @@ void loops(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a, 
     for (std::int64_t j = 0; j < n; ++j) {
         for (std::int64_t p = 0; p < k; ++p) turned[p * n + j] = b.data[j * b.stride + p];
     }
-    panels(m, n, k, a, turned, n, c);
+    panels(m, n, k, a, turned, n, c, c_stride);
 }
+
+namespace {
 
 template <class T>
 void call_blas(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a,
-               const Operand<T>& b, T* c) {
+               const Operand<T>& b, const Target<T>& c) {
     using Index = xt::blas_index_t;
-    const std::int64_t largest =
-        std::max(std::max(m, n), std::max(k, std::max(a.stride, b.stride)));
+    const std::int64_t largest = std::max({m, n, k, a.stride, b.stride, c.stride});
     if (largest > std::numeric_limits<Index>::max()) {
         fail<ShapeError>("matmul: size {} is beyond what the BLAS can index", largest);
     }
@@ -112,8 +112,8 @@ void call_blas(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>&
     cxxblas::gemm<Index>(cxxblas::RowMajor, op(a.transposed), op(b.transposed),
                          static_cast<Index>(m), static_cast<Index>(n), static_cast<Index>(k), T{1},
                          a.data, static_cast<Index>(std::max<std::int64_t>(1, a.stride)), b.data,
-                         static_cast<Index>(std::max<std::int64_t>(1, b.stride)), T{0}, c,
-                         static_cast<Index>(n));
+                         static_cast<Index>(std::max<std::int64_t>(1, b.stride)), T(c.add ? 1 : 0),
+                         c.data, static_cast<Index>(std::max<std::int64_t>(1, c.stride)));
 }
 
 /// Small whole numbers, whose products are exact in any order of summation.
@@ -132,8 +132,8 @@ bool agrees_with_loops(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, 
     std::vector<T> got(expected);
     const Operand<T> oa{a.data(), ta ? m : k, ta};
     const Operand<T> ob{b.data(), tb ? k : n, tb};
-    loops(m, n, k, oa, ob, expected.data());
-    call_blas(m, n, k, oa, ob, got.data());
+    multiply_in_loops(m, n, k, oa, ob, expected.data(), n);
+    call_blas<T>(m, n, k, oa, ob, {got.data(), n});
     return expected == got;
 }
 
@@ -166,29 +166,23 @@ bool check_blas() {
 }  // namespace
 
 template <class T>
-void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a, const Operand<T>& b,
-          T* c) {
-    if (m == 0 || n == 0) return;
-    if (k == 0) {
-        std::fill_n(c, m * n, T{0});
-        return;
-    }
-    if constexpr (std::is_floating_point_v<T>) {
-        if (m * n * k > tiny) {
-            static const bool checked = check_blas();
-            (void)checked;
-            call_blas(m, n, k, a, b, c);
-            return;
-        }
-    }
-    loops(m, n, k, a, b, c);
+void multiply_by_blas(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a,
+                      const Operand<T>& b, const Target<T>& c) {
+    static const bool checked = check_blas();
+    (void)checked;
+    call_blas(m, n, k, a, b, c);
 }
 
-template void gemm(std::int64_t, std::int64_t, std::int64_t, const Operand<float>&,
-                   const Operand<float>&, float*);
-template void gemm(std::int64_t, std::int64_t, std::int64_t, const Operand<double>&,
-                   const Operand<double>&, double*);
-template void gemm(std::int64_t, std::int64_t, std::int64_t, const Operand<std::int64_t>&,
-                   const Operand<std::int64_t>&, std::int64_t*);
+#define GLASSGRAD_PRODUCTS(T)                                                                    \
+    template void multiply_in_loops(std::int64_t, std::int64_t, std::int64_t, const Operand<T>&, \
+                                    const Operand<T>&, T*, std::int64_t)
+GLASSGRAD_PRODUCTS(float);
+GLASSGRAD_PRODUCTS(double);
+GLASSGRAD_PRODUCTS(std::int64_t);
+#undef GLASSGRAD_PRODUCTS
+template void multiply_by_blas(std::int64_t, std::int64_t, std::int64_t, const Operand<float>&,
+                               const Operand<float>&, const Target<float>&);
+template void multiply_by_blas(std::int64_t, std::int64_t, std::int64_t, const Operand<double>&,
+                               const Operand<double>&, const Target<double>&);
 
 }  // namespace glassgrad::detail

@@ -1,6 +1,6 @@
 #pragma once
-// One matrix product. Tiny ones are our own loops; larger ones go to the BLAS, which runs on one
-// thread and is compared with plain loops once, at its first use.
+// Products by the BLAS, which runs on one thread and is compared with plain loops once, at its
+// first use; and those loops.
 
 #include <cstdint>
 
@@ -14,11 +14,25 @@ struct Operand {
     bool transposed;
 };
 
-/// c (m, n), rows `n` apart, = op(a) (m, k) times op(b) (k, n). T is float, double or
-/// std::int64_t (wrapping). Throws ShapeError when a size does not fit the BLAS, and Error when
-/// the BLAS computes wrong numbers on this machine.
+/// A product that goes to rows `stride` apart, and is added to what is there if `add`.
 template <class T>
-void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a, const Operand<T>& b,
-          T* c);
+struct Target {
+    T* data;
+    std::int64_t stride;
+    bool add = false;
+    const T* bias = nullptr;  ///< one for each column, added to the product
+};
+
+/// c (m, n) = op(a) (m, k) times op(b) (k, n) by plain loops, for any type, integers wrapping.
+template <class T>
+void multiply_in_loops(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a,
+                       const Operand<T>& b, T* c, std::int64_t c_stride);
+
+/// The same for float and double by the BLAS, or with what is there as `c.add` says; knows no bias.
+/// Throws ShapeError when a size does not fit the BLAS, and Error when the BLAS computes wrong
+/// numbers on this machine.
+template <class T>
+void multiply_by_blas(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a,
+                      const Operand<T>& b, const Target<T>& c);
 
 }  // namespace glassgrad::detail

@@ -1,12 +1,12 @@
 // matmul: leading axes broadcast, transposed operands are read in place. Work is split over the
-// batch, or over blocks of rows of one large product; the split depends on the shapes alone.
+// batch, or within large products; the split depends on the shapes alone.
 
 #include <glassgrad/tensor/detail/products.hpp>
 #include <glassgrad/tensor/ops.hpp>
 
-#include "blas.hpp"
 #include "dispatch.hpp"
 #include "fail.hpp"
+#include "gemm.hpp"
 #include "parallel.hpp"
 #include "strided.hpp"
 
@@ -21,7 +21,6 @@ using detail::Operand;
 namespace {
 
 constexpr std::int64_t parallel_flops = std::int64_t{1} << 20;
-constexpr std::int64_t row_block = 192;
 
 struct Sizes {
     std::int64_t m, k, n;
@@ -56,20 +55,6 @@ std::int64_t batch_offset(std::int64_t index, const Shape& batch, const detail::
     return offset;
 }
 
-/// One product, in blocks of rows when it is large.
-template <class T>
-void product(const Sizes& s, const Operand<T>& a, const Operand<T>& b, T* c) {
-    if (s.m < 2 * row_block || s.m * s.n * s.k < parallel_flops) {
-        detail::gemm(s.m, s.n, s.k, a, b, c);
-        return;
-    }
-    detail::for_chunks(s.m, row_block, [&](std::int64_t begin, std::int64_t end) {
-        Operand<T> rows = a;
-        rows.data += a.transposed ? begin : begin * a.stride;
-        detail::gemm(end - begin, s.n, s.k, rows, b, c + begin * s.n);
-    });
-}
-
 template <class T>
 void products(const Sizes& s, const Tensor& a, const Tensor& b, const MatmulOptions& options,
               const Shape& batch, Tensor& result) {
@@ -78,7 +63,7 @@ void products(const Sizes& s, const Tensor& a, const Tensor& b, const MatmulOpti
     T* out = result.mutable_data<T>();
     const std::int64_t count = batch.numel();
     if (count == 1) {
-        product(s, left, right, out);
+        detail::gemm(s.m, s.n, s.k, left, right, {out, s.n});
         return;
     }
     const detail::Strides a_steps = detail::broadcast_strides(batch_of(a.shape()), batch);
@@ -90,10 +75,11 @@ void products(const Sizes& s, const Tensor& a, const Tensor& b, const MatmulOpti
             Operand<T> y = right;
             x.data += batch_offset(i, batch, a_steps) * s.m * s.k;
             y.data += batch_offset(i, batch, b_steps) * s.k * s.n;
-            detail::gemm(s.m, s.n, s.k, x, y, out + i * s.m * s.n);
+            detail::gemm<T>(s.m, s.n, s.k, x, y, {out + i * s.m * s.n, s.n});
         }
     };
-    if (flops * count < parallel_flops / 4) {
+    // Large ones are cut themselves.
+    if (flops * count < parallel_flops / 4 || flops >= 16 * parallel_flops) {
         run(0, count);
     } else {
         detail::for_chunks(count, std::max<std::int64_t>(1, parallel_flops / 8 / flops), run);
@@ -119,8 +105,9 @@ Tensor of_two_matrices(const Sizes& s, const Tensor& a, const Tensor& b,
     Tensor result = Tensor::empty_matrix(s.m, s.n, a.dtype());
     detail::with_number("matmul", a.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
-        product<T>(s, {a.data<T>(), a.shape()[1], options.transpose_a},
-                   {b.data<T>(), b.shape()[1], options.transpose_b}, result.mutable_data<T>());
+        detail::gemm<T>(s.m, s.n, s.k, {a.data<T>(), a.shape()[1], options.transpose_a},
+                        {b.data<T>(), b.shape()[1], options.transpose_b},
+                        {result.mutable_data<T>(), s.n});
     });
     return result;
 }

@@ -114,7 +114,7 @@ void scores_grad(const Pull<T>& p, std::int64_t n, const Range& rows, const Rang
     T* g = tile.gradients.get();
     const T* w = tile.weights.get();
     gemm<T>(rows.size(), count, width, {p.gy + first_query * width, width, false},
-            {p.v + first_key * width, width, true}, g);
+            {p.v + first_key * width, width, true}, {g, count});
     drop(p, tile, rows.size() * count, g);
     const double* dots = p.dots.template data<double>() + first_query;
     for (std::int64_t i = 0; i < rows.size(); ++i, g += count, w += count) {

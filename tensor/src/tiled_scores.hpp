@@ -3,11 +3,11 @@
 // added and hidden, and products that take nothing where a weight is 0.
 
 #include <glassgrad/tensor/detail/tiled_attention.hpp>
-#include <glassgrad/tensor/memory.hpp>
 
-#include "blas.hpp"
 #include "fast_exp.hpp"
+#include "gemm.hpp"
 #include "parallel.hpp"
+#include "scratch.hpp"
 #include "strided.hpp"
 
 #include <algorithm>
@@ -75,23 +75,6 @@ struct TiledSizes {
     }
 };
 
-/// Memory of one task, given back at its end.
-template <class T>
-class Scratch {
-  public:
-    explicit Scratch(std::int64_t count)
-        : bytes_(sizeof(T) * static_cast<std::size_t>(std::max<std::int64_t>(1, count))),
-          data_(static_cast<T*>(pool_allocate(bytes_))) {}
-    ~Scratch() { pool_free(data_, bytes_); }
-    Scratch(const Scratch&) = delete;
-    Scratch& operator=(const Scratch&) = delete;
-    T* get() const noexcept { return data_; }
-
-  private:
-    std::size_t bytes_;
-    T* data_;
-};
-
 /// A mask or bias that broadcasts to the scores, as matrices of which rows or columns may be one.
 class Spread {
   public:
@@ -156,7 +139,8 @@ class TileScores {
         const std::int64_t count = columns.size();
         gemm<T>(rows.size(), count, width,
                 {q_ + (n * sizes_.queries + rows.begin) * width, width, false},
-                {k_ + (n / sizes_.group * sizes_.keys + columns.begin) * width, width, true}, out);
+                {k_ + (n / sizes_.group * sizes_.keys + columns.begin) * width, width, true},
+                {out, count});
         const T factor = static_cast<T>(call_.scale);
         for (std::int64_t i = 0; i < rows.size() * count; ++i) out[i] *= factor;
         for (std::int64_t i = rows.begin; i < rows.end; ++i, out += count) {
@@ -240,11 +224,11 @@ template <class T>
 void take_weighted(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& weights,
                    const T* values, T* bounded, T* y) {
     if (!bounded) {
-        gemm<T>(m, n, k, weights, {values, n, false}, y);
+        gemm<T>(m, n, k, weights, {values, n, false}, {y, n});
         return;
     }
     for (std::int64_t i = 0; i < k * n; ++i) bounded[i] = std::isfinite(values[i]) ? values[i] : 0;
-    gemm<T>(m, n, k, weights, {bounded, n, false}, y);
+    gemm<T>(m, n, k, weights, {bounded, n, false}, {y, n});
     const auto weight_at = [&](std::int64_t i, std::int64_t j) {
         return weights.data[weights.transposed ? j * weights.stride + i : i * weights.stride + j];
     };

@@ -23,6 +23,7 @@ inline T mul_add(T a, T b, T c) noexcept {
 // Each fills the entries of its source.
 void add_exponentials(KernelTable& table);
 void add_squares(KernelTable& table);
+void add_products(KernelTable& table);
 
 KernelTable kernels();
 

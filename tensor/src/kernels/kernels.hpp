@@ -4,6 +4,8 @@
 // library runs on any processor of its family. Kernels check nothing, allocate nothing, know no
 // threads and throw nothing: who calls has cut the work into pieces by shape alone.
 
+#include "product_kernels.hpp"
+
 #include <atomic>
 #include <cstdint>
 #include <span>
@@ -19,6 +21,7 @@ struct Kernels {
     void (*exp)(std::int64_t n, const T* x, T* y);
     /// The sum of x[i]², in f64 and in an order that n alone fixes.
     double (*sum_of_squares)(std::int64_t n, const T* x);
+    ProductKernels<T> products;
 };
 
 /// The loops of one set of instructions.

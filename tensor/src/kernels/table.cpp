@@ -6,6 +6,7 @@ KernelTable kernels() {
     KernelTable table{};
     add_exponentials(table);
     add_squares(table);
+    add_products(table);
     return table;
 }
 

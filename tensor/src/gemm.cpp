@@ -1,0 +1,217 @@
+#include "gemm.hpp"
+
+#include "kernels/kernels.hpp"
+#include "parallel.hpp"
+#include "scratch.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace glassgrad::detail {
+namespace {
+
+/// Up to this many multiplications plain loops cost less than a call.
+constexpr std::int64_t tiny = 512;
+/// So many are worth a task of their own.
+constexpr std::int64_t task_work = std::int64_t{1} << 20;
+/// Of the inner axis at once: a panel of each operand then stays in the first cache.
+constexpr std::int64_t most_depth = 384;
+/// Lines of the operand that a task packs for itself, and rows of the other that it takes at once:
+/// both stay in the second cache.
+constexpr std::int64_t most_lines = 256;
+constexpr std::int64_t most_rows = 240;
+/// Bytes of the operand that is packed for all.
+constexpr std::int64_t most_shared = std::int64_t{8} << 20;
+
+std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+std::int64_t rounded_up(std::int64_t a, std::int64_t unit) { return quotient_up(a, unit) * unit; }
+
+struct Size {
+    std::int64_t m, n, k;
+    std::int64_t work() const noexcept { return m * n * k; }
+};
+
+/// One operand as lines along the inner axis.
+template <class T>
+struct Lines {
+    const T* data;
+    std::int64_t count;
+    std::int64_t step;   ///< from line to line
+    std::int64_t along;  ///< from element to element of a line
+    std::int64_t per_panel;
+    typename ProductKernels<T>::Pack* pack;
+
+    void pack_into(T* out, std::int64_t first, std::int64_t lines, std::int64_t from,
+                   std::int64_t depth) const {
+        pack(lines, depth, data + first * step + from * along, step, along, out);
+    }
+};
+
+/// A product of packed panels. One operand is packed whole, for all tasks, a part of the inner axis
+/// at a time; each task packs its own lines of the other, so nothing is packed twice.
+template <class T>
+class PackedProduct {
+  public:
+    PackedProduct(const Size& size, const Operand<T>& a, const Operand<T>& b, const Target<T>& c)
+        : size_(size),
+          kernels_(kernels<T>().products),
+          rows_{a.data,
+                size.m,
+                a.transposed ? 1 : a.stride,
+                a.transposed ? a.stride : 1,
+                kernels_.panel_rows,
+                kernels_.pack_rows},
+          columns_{b.data,
+                   size.n,
+                   b.transposed ? b.stride : 1,
+                   b.transposed ? 1 : b.stride,
+                   kernels_.panel_columns,
+                   kernels_.pack_columns},
+          c_(c),
+          depth_(rounded_up(quotient_up(size.k, quotient_up(size.k, most_depth)), 4)),
+          by_rows_(size.m > size.n) {}
+
+    void run() const {
+        const Lines<T>& shared = by_rows_ ? columns_ : rows_;
+        const Lines<T>& own = by_rows_ ? rows_ : columns_;
+        const std::int64_t room = rounded_up(shared.count, shared.per_panel);
+        const std::int64_t fitting =
+            std::max<std::int64_t>(1, most_shared / (room * depth_ * std::int64_t{sizeof(T)}));
+        const std::int64_t span = std::min(rounded_up(size_.k, depth_), fitting * depth_);
+        const std::int64_t line_work = std::max<std::int64_t>(1, shared.count * size_.k);
+        const std::int64_t lines = rounded_up(
+            std::min(most_lines,
+                     std::max(quotient_up(own.count, 16), quotient_up(task_work, line_work))),
+            own.per_panel);
+        const Scratch<T> packed(room * span);
+        for (std::int64_t from = 0; from < size_.k; from += span) {
+            const std::int64_t to = std::min(size_.k, from + span);
+            pack_shared(shared, from, to, room, packed.get());
+            for_chunks(own.count, lines, [&](std::int64_t begin, std::int64_t end) {
+                const Scratch<T> mine(rounded_up(end - begin, own.per_panel) * depth_);
+                for (std::int64_t at = from; at < to; at += depth_) {
+                    const std::int64_t depth = std::min(depth_, to - at);
+                    own.pack_into(mine.get(), begin, end - begin, at, depth);
+                    const T* others = packed.get() + (at - from) * room;
+                    if (by_rows_) {
+                        multiply(begin, end, 0, size_.n, at, depth, mine.get(), others);
+                    } else {
+                        multiply(0, size_.m, begin, end, at, depth, others, mine.get());
+                    }
+                }
+            });
+        }
+    }
+
+  private:
+    /// Elements [from, to) of all lines, one depth after the other.
+    void pack_shared(const Lines<T>& shared, std::int64_t from, std::int64_t to, std::int64_t room,
+                     T* out) const {
+        const std::int64_t chunk =
+            rounded_up(std::max<std::int64_t>(1, parallel_threshold / depth_), shared.per_panel);
+        for (std::int64_t at = from; at < to; at += depth_, out += room * depth_) {
+            const std::int64_t depth = std::min(depth_, to - at);
+            for_chunks(shared.count, chunk, [&](std::int64_t begin, std::int64_t end) {
+                shared.pack_into(out + begin * depth, begin, end - begin, at, depth);
+            });
+        }
+    }
+    /// What rows [top, bottom) and columns [left, right) get from one depth of the inner axis.
+    void multiply(std::int64_t top, std::int64_t bottom, std::int64_t left, std::int64_t right,
+                  std::int64_t at, std::int64_t depth, const T* a, const T* b) const {
+        Panels<T> target{nullptr, c_.stride, c_.add || at > 0,
+                         at + depth == size_.k && c_.bias ? c_.bias + left : nullptr};
+        for (std::int64_t i = top; i < bottom; i += most_rows) {
+            target.data = c_.data + i * c_.stride + left;
+            kernels_.multiply(std::min(most_rows, bottom - i), right - left, depth,
+                              a + (i - top) * depth, b, kernels_.panel_columns * depth,
+                              kernels_.panel_columns, target);
+        }
+    }
+
+    Size size_;
+    const ProductKernels<T>& kernels_;
+    Lines<T> rows_;
+    Lines<T> columns_;
+    Target<T> c_;
+    std::int64_t depth_;
+    bool by_rows_;
+};
+
+template <class T>
+void add_bias(std::int64_t m, std::int64_t n, const Target<T>& c) {
+    for (std::int64_t i = 0; i < m; ++i) {
+        for (std::int64_t j = 0; j < n; ++j) c.data[i * c.stride + j] += c.bias[j];
+    }
+}
+
+/// By the BLAS, in blocks of rows when it is large.
+template <class T>
+void blas_product(const Size& s, const Operand<T>& a, const Operand<T>& b, const Target<T>& c) {
+    constexpr std::int64_t row_block = 192;
+    const auto rows = [&](std::int64_t begin, std::int64_t end) {
+        Operand<T> some = a;
+        some.data += a.transposed ? begin : begin * a.stride;
+        Target<T> out = c;
+        out.data += begin * c.stride;
+        multiply_by_blas(end - begin, s.n, s.k, some, b, out);
+        if (c.bias) add_bias(end - begin, s.n, out);
+    };
+    if (s.m < 2 * row_block || s.work() < task_work) {
+        rows(0, s.m);
+    } else {
+        for_chunks(s.m, row_block, rows);
+    }
+}
+
+/// The loops, which only store, and know no empty sum.
+template <class T>
+void small_product(const Size& s, const Operand<T>& a, const Operand<T>& b, const Target<T>& c) {
+    if (s.k > 0 && !c.add) {
+        multiply_in_loops(s.m, s.n, s.k, a, b, c.data, c.stride);
+    } else {
+        const Scratch<T> product(s.m * s.n);
+        std::fill_n(product.get(), s.m * s.n, T{0});
+        if (s.k > 0) multiply_in_loops(s.m, s.n, s.k, a, b, product.get(), s.n);
+        const T* from = product.get();
+        for (std::int64_t i = 0; i < s.m; ++i) {
+            T* row = c.data + i * c.stride;
+            for (std::int64_t j = 0; j < s.n; ++j) row[j] = c.add ? row[j] + *from++ : *from++;
+        }
+    }
+    if (c.bias) add_bias(s.m, s.n, c);
+}
+
+}  // namespace
+
+template <class T>
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a, const Operand<T>& b,
+          const Target<T>& c) {
+    if (m == 0 || n == 0) return;
+    const Size size{m, n, k};
+    const bool plain = size.work() <= tiny || !std::is_floating_point_v<T>;
+    if (plain && k > 0 && !c.add && !c.bias) {
+        multiply_in_loops(m, n, k, a, b, c.data, c.stride);
+        return;
+    }
+    if constexpr (std::is_floating_point_v<T>) {
+        if (plain) {
+            small_product(size, a, b, c);
+        } else if (kernels<T>().products.multiply) {
+            PackedProduct<T>(size, a, b, c).run();
+        } else {
+            blas_product(size, a, b, c);
+        }
+    } else {
+        for (std::int64_t i = 0; i < m; ++i) std::fill_n(c.data + i * c.stride, n, T{0});
+    }
+}
+
+template void gemm(std::int64_t, std::int64_t, std::int64_t, const Operand<float>&,
+                   const Operand<float>&, const Target<float>&);
+template void gemm(std::int64_t, std::int64_t, std::int64_t, const Operand<double>&,
+                   const Operand<double>&, const Target<double>&);
+template void gemm(std::int64_t, std::int64_t, std::int64_t, const Operand<std::int64_t>&,
+                   const Operand<std::int64_t>&, const Target<std::int64_t>&);
+
+}  // namespace glassgrad::detail

@@ -1,0 +1,36 @@
+#pragma once
+// What matrix products are made of: operands packed as panels, and the product of panels.
+
+#include <cstdint>
+
+namespace glassgrad::detail {
+
+/// Where a product goes: rows `stride` apart, added to what is there if `add`; `bias`, one for each
+/// column, is added after that, if it isn't null.
+template <class T>
+struct Panels {
+    T* data;
+    std::int64_t stride;
+    bool add;
+    const T* bias;
+};
+
+/// Null in a set whose products are better left to the BLAS.
+template <class T>
+struct ProductKernels {
+    std::int64_t panel_rows;     ///< rows of the left operand in a panel
+    std::int64_t panel_columns;  ///< columns of the right one
+    /// Packs `lines` rows or columns of `k` elements as panels, k elements of each line of a panel
+    /// side by side: line i, element p is x[i line_step + p step]. The last panel is filled up with
+    /// zeros.
+    using Pack = void(std::int64_t lines, std::int64_t k, const T* x, std::int64_t line_step,
+                      std::int64_t step, T* out);
+    Pack* pack_rows;
+    Pack* pack_columns;
+    /// c (m, n) = a (m, k), as packed by rows, times b (k, n): panels of columns `b_panel` apart,
+    /// their rows `b_step`. Each element is a sum over k in order, whatever m and n are.
+    void (*multiply)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, const T* b,
+                     std::int64_t b_panel, std::int64_t b_step, const Panels<T>& c);
+};
+
+}  // namespace glassgrad::detail
