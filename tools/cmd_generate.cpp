@@ -33,8 +33,11 @@ Checkpoint checkpoint_at(const Call& call) {
 int generate_text(Call& call) {
     if (call.top_k > 0) call.options.sampling.top_k = call.top_k;
     const TextModel made = text_model(checkpoint_at(call));
-    print(call.prompt + continue_text(*made.model, *made.tokenizer, call.prompt, call.options) +
-          "\n");
+    // A prompt that can't be encoded is an error before anything is printed.
+    if (!call.prompt.empty()) made.tokenizer->encode(call.prompt);
+    print(call.prompt);
+    continue_text(*made.model, *made.tokenizer, call.prompt, call.options, print);
+    print("\n");
     return exit_ok;
 }
 
@@ -47,6 +50,7 @@ Verb add_generate(CLI::App& app) {
         "Examples:\n"
         "  glassgrad generate run --prompt 'To be'\n"
         "  glassgrad generate run/step-000500.safetensors --temperature 0\n"
+        "The text is printed as it is drawn; a reader that closes the pipe ends it.\n"
         "Exit status: 0 done, 1 failed, 2 wrong call.");
     verb->add_option("RUN", call->path,
                      "Folder of a run, whose best checkpoint is taken, or a "

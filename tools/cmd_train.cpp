@@ -1,4 +1,5 @@
-// train: a GPT that learns to write like a text, in a folder that holds all there is about the run.
+// train: a model that learns to write like a text, in a folder that holds all there is about the
+// run.
 
 #include "commands.hpp"
 #include "output.hpp"
@@ -10,6 +11,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -23,7 +25,7 @@ namespace {
 struct Call {
     std::string config_path;
     std::map<std::string, std::string> flags;  ///< by the setting's key
-    bool resume = false, print_config = false, quiet = false, tensorboard = false;
+    bool resume = false, print_config = false, find_lr = false, quiet = false, tensorboard = false;
 };
 
 std::string content_of(const std::string& path) {
@@ -47,6 +49,13 @@ void apply(TrainConfig& config, const Call& call) {
     }
 }
 
+/// What decides over the weights, the order of data or what a checkpoint holds.
+bool is_fixed(const Setting& setting) {
+    static constexpr std::string_view keys[] = {"seed", "optimizer", "momentum", "average_decay"};
+    return setting.section == "model" || (setting.section == "data" && setting.key != "file") ||
+           std::find(std::begin(keys), std::end(keys), setting.key) != std::end(keys);
+}
+
 /// What the run was begun with, and what the call changes. Throws ConfigError that lists what
 /// can't be changed.
 TrainConfig resumed(const Checkpoint& checkpoint, const Call& call) {
@@ -56,31 +65,31 @@ TrainConfig resumed(const Checkpoint& checkpoint, const Call& call) {
     read_toml(settings(before), *stored, "checkpoint");
     TrainConfig config = before;
     apply(config, call);
+    // What belongs to a choice goes with it.
+    const std::vector<Setting> given_before = settings(before), given = settings(config);
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        const auto choice = std::find_if(given.begin(), given.end(), [&](const Setting& setting) {
+            return setting.key == given[i].choice;
+        });
+        if (choice == given.end()) continue;
+        const auto at = static_cast<std::size_t>(choice - given.begin());
+        const bool other = text_of(*choice) != text_of(given_before[at]);
+        if (other && text_of(given[i]) == text_of(given_before[i])) clear(given[i]);
+    }
+
     std::string changed;
-    const std::vector<Setting> was = settings(before), is = settings(config);
-    for (std::size_t i = 0; i < is.size(); ++i) {
-        const bool matters = is[i].section == "model" || is[i].key == "seed" ||
-                             (is[i].section == "data" && is[i].key != "file");
-        if (!matters) continue;
-        const std::string from = text_of(was[i]), to = text_of(is[i]);
+    TrainConfig was = with_defaults(before), is = with_defaults(config);
+    const std::vector<Setting> all_was = settings(was), all_is = settings(is);
+    for (std::size_t i = 0; i < all_is.size(); ++i) {
+        if (!is_fixed(all_is[i]) || !(given_before[i].given() || given[i].given())) continue;
+        const std::string from = text_of(all_was[i]), to = text_of(all_is[i]);
         if (from == to) continue;
-        changed +=
-            fmt::format("{}{} from {} to {}", changed.empty() ? "" : ", ", is[i].key, from, to);
+        const auto shown = [](const std::string& text) { return text.empty() ? "none" : text; };
+        changed += fmt::format("{}{} from {} to {}", changed.empty() ? "" : ", ", all_is[i].key,
+                               shown(from), shown(to));
     }
     if (!changed.empty()) throw ConfigError("a run can't be resumed with another " + changed);
     return config;
-}
-
-std::unique_ptr<Tokenizer> tokenizer_for(std::string_view text, const TrainConfig& config) {
-    if (config.tokenizer == "char") return std::make_unique<CharTokenizer>(text);
-    if (config.tokenizer != "bpe") {
-        throw ConfigError("tokenizer is char or bpe, not '" + config.tokenizer + "'");
-    }
-    if (config.vocab_size < 256 || config.vocab_size > BpeTokenizer::max_vocab_size) {
-        throw ConfigError(fmt::format("vocab_size {} is outside 256 to {}", config.vocab_size,
-                                      BpeTokenizer::max_vocab_size));
-    }
-    return std::make_unique<BpeTokenizer>(BpeTokenizer::train(text, config.vocab_size));
 }
 
 /// Tells texts apart.
@@ -88,77 +97,104 @@ std::string mark_of(std::string_view text) {
     return fmt::format("{} bytes, CRC-32C {:08x}", text.size(), crc32c(text));
 }
 
-int train(const Call& call) {
-    TrainConfig config;
-    apply(config, call);
-    if (call.print_config) {
-        print(to_toml(settings(config)));
-        return exit_ok;
-    }
-
+/// The folder of a run. One for the whole of it: what it found and passed over, it never removes.
+struct Access {
     std::optional<RunLock> lock;
-    // One for the whole run: what it found and passed over, it never removes.
-    std::optional<CheckpointFolder> saved;
+    std::optional<CheckpointFolder> folder;
     std::optional<CheckpointFolder::Found> found;
-    if (call.resume) {
-        if (!std::filesystem::is_directory(config.out)) {
-            throw ConfigError(config.out + " is no folder of a run");
-        }
-        lock.emplace(config.out);
-        saved.emplace(config.out);
-        found = saved->newest();
-        if (!found) throw ConfigError(config.out + " holds no checkpoint to resume");
-        const std::string out = config.out;
-        config = resumed(found->checkpoint, call);
-        config.out = out;
+
+    void open(const std::string& out) {
+        lock.emplace(out);
+        folder.emplace(out);
+        found = folder->newest();
+    }
+    /// Throws ConfigError where there is nothing to go on with.
+    void resume(const std::string& out) {
+        if (!std::filesystem::is_directory(out)) throw ConfigError(out + " is no folder of a run");
+        open(out);
+        if (!found) throw ConfigError(out + " holds no checkpoint to resume");
         for (const std::string& each : found->damaged) warn("passed over " + printable(each));
     }
-    if (config.file.empty()) {
-        throw ConfigError("no text to train on: glassgrad train FILE");
+};
+
+/// What stands behind a flag in the help, where completion finds the words that fit.
+std::string type_of(const Setting& setting) {
+    if (setting.key == "out") return "FOLDER";
+    if (setting.key == "file") return "FILE";
+    if (setting.kind() == Setting::Kind::truth) return "{true,false}";
+    return setting.values.empty() ? "" : fmt::format("{{{}}}", fmt::join(setting.values, ","));
+}
+
+int find_rate(Trainer& trainer) {
+    const LrFinding found = trainer.find_lr({.first = 1e-6, .last = 10, .steps = 140});
+    std::string text = "lr        loss\n";
+    for (std::size_t i = 0; i < found.rates.size(); i += 5) {
+        text += fmt::format("{:.2e}  {:.4f}\n", found.rates[i], found.losses[i]);
     }
+    if (found.suggestion == 0) {
+        print(text);
+        throw ValueError("train: the loss falls at no rate");
+    }
+    print(fmt::format("{}The loss falls fastest at --lr {:.2g}\n", text, found.suggestion));
+    return exit_ok;
+}
+
+int train(const Call& call) {
+    TrainConfig given;
+    apply(given, call);
+    if (call.print_config) {
+        check_choices(given);
+        print(to_toml(given));
+        return exit_ok;
+    }
+    Access before;
+    if (call.resume) {
+        const std::string out = given.out;
+        before.resume(out);
+        given = resumed(before.found->checkpoint, call);
+        given.out = out;
+    }
+    if (given.file.empty()) throw ConfigError("no text to train on: glassgrad train FILE");
+    check_choices(given);
 
     // All that can be wrong with the text or the settings is said before anything is written.
-    const Corpus corpus(config.file, {.any_bytes = config.any_bytes});
+    const TrainConfig config = with_defaults(given);
+    const TrainOptions options = train_options(config);
+    const Corpus corpus(config.file, {.any_bytes = config.any_bytes.value_or(false)});
     if (corpus.had_mark()) warn(config.file + " begins with a byte order mark, which is left out");
-    if (found && found->checkpoint.find("text") != mark_of(corpus.text())) {
+    if (before.found && before.found->checkpoint.find("text") != mark_of(corpus.text())) {
         throw ConfigError("the run in " + config.out + " was begun with another text");
     }
-    const std::unique_ptr<Tokenizer> made = tokenizer_for(corpus.text(), config);
-    const Tokenizer& tokenizer = *made;
-    config.model.vocab_size = tokenizer.vocab_size();
-    config.train.seed = config.seed;
-    try {
-        validate(config.model);
-        validate(config.train);
-    } catch (const ValueError& error) {
-        throw ConfigError(error.what());
-    }
-    if (!config.prompt.empty()) tokenizer.encode(config.prompt);
-    const std::int64_t context = config.model.context_length;
+    const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(corpus.text(), config);
+    const std::unique_ptr<CausalModel> model = make_model(tokenizer->vocab_size(), config);
+    if (!config.prompt.empty()) tokenizer->encode(config.prompt);
+    const std::int64_t context = config.context_length;
     const auto [for_training, for_validation] =
-        split_tokens(tokenizer.encode_tensor(corpus.text()), config.train_share, context);
+        split_tokens(tokenizer->encode_tensor(corpus.text()), config.train_share, context);
+    Trainer trainer(*model, TextBatches(for_training, context, config.seed),
+                    TextBatches(for_validation, context, config.seed + 1), options);
+    if (call.find_lr) return find_rate(trainer);
 
-    if (!lock) lock.emplace(config.out);
-    if (!saved) saved.emplace(config.out);
-    CheckpointFolder& checkpoints = *saved;
-    checkpoints.set_keep_last(config.keep_last);
-    if (!found && checkpoints.newest()) {
-        throw ConfigError(config.out + " holds a run already; go on with --resume or give --out");
+    if (!call.resume) {
+        before.open(config.out);
+        if (before.found) {
+            throw ConfigError(config.out +
+                              " holds a run already; go on with --resume or give --out");
+        }
     }
-
-    RandomState rng(static_cast<std::uint32_t>(config.seed));
-    Gpt model(config.model, rng);
-    Trainer trainer(model, TextBatches(for_training, context, config.seed),
-                    TextBatches(for_validation, context, config.seed + 1), config.train);
-    if (found) trainer.resume(found->checkpoint);
+    CheckpointFolder& checkpoints = *before.folder;
+    checkpoints.set_keep_last(config.keep_last);
+    if (before.found) trainer.resume(before.found->checkpoint);
 
     std::int64_t parameters = 0;
-    for (const Variable& each : model.parameters()) parameters += each.numel();
-    // A checkpoint holds weights and AdamW's two states, in f32.
-    probe_folder(config.out, {.bytes = static_cast<std::uint64_t>(parameters) * 12 + 4096});
+    for (const Variable& each : model->parameters()) parameters += each.numel();
+    // A checkpoint holds weights, two states of each at most, and averages, in f32.
+    probe_folder(config.out, {.bytes = static_cast<std::uint64_t>(parameters) * 16 + 4096});
     // Killed between the two files that a best checkpoint goes to.
-    if (found && found->path == checkpoints.best_path()) checkpoints.save(found->checkpoint);
-    const std::string toml = to_toml(settings(config));
+    if (before.found && before.found->path == checkpoints.best_path()) {
+        checkpoints.save(before.found->checkpoint);
+    }
+    const std::string toml = to_toml(given);
     {
         detail::OutputFile file("train", config.out + "/config.toml");
         file.write(toml.data(), toml.size());
@@ -176,22 +212,24 @@ int train(const Call& call) {
         .add("text",
              fmt::format("{}: {} tokens, {} of them to validate", config.file,
                          for_training.numel() + for_validation.numel(), for_validation.numel()))
-        .add("vocabulary", std::to_string(tokenizer.vocab_size()))
-        .add("model", fmt::format("{} layers, {} heads, width {}, context {}: {} parameters",
-                                  config.model.num_layers, config.model.num_heads,
-                                  config.model.d_model, context, parameters))
-        .add("batch", std::to_string(config.train.batch_size))
+        .add("vocabulary", std::to_string(tokenizer->vocab_size()))
+        .add("model", fmt::format("{}, {} layers, {} heads, width {}, context {}: {} parameters",
+                                  config.model, config.num_layers, config.num_heads, config.d_model,
+                                  context, parameters))
+        .add("optimizer",
+             fmt::format("{}, lr {}, {}", config.optimizer, *config.lr, config.schedule))
+        .add("batch", std::to_string(config.batch_size))
         .add("seed", std::to_string(config.seed))
         .add("threads", std::to_string(num_threads()))
         .add("out", config.out);
-    calls.save = [&](Checkpoint checkpoint, const CheckpointSaveOptions& options) {
-        add_text_model(checkpoint, model, tokenizer);
+    calls.save = [&](Checkpoint checkpoint, const CheckpointSaveOptions& save) {
+        add_text_model(checkpoint, *model, *tokenizer);
         checkpoint.metadata.emplace_back("run", toml);
         checkpoint.metadata.emplace_back("text", mark_of(corpus.text()));
-        checkpoints.save(checkpoint, options);
+        checkpoints.save(checkpoint, save);
     };
     calls.sample = [&] {
-        return continue_text(model, tokenizer, config.prompt,
+        return continue_text(*model, *tokenizer, config.prompt,
                              {.max_tokens = config.length,
                               .sampling = {.temperature = config.temperature},
                               .seed = config.seed});
@@ -207,30 +245,38 @@ int train(const Call& call) {
 
 Verb add_train(CLI::App& app) {
     const auto call = std::make_shared<Call>();
-    CLI::App* verb = app.add_subcommand("train", "Trains a GPT on a text");
+    CLI::App* verb = app.add_subcommand("train", "Trains a GPT or a LLaMA on a text");
     verb->footer(
         "Examples:\n"
         "  glassgrad train plays.txt                       into the folder run/\n"
         "  glassgrad train plays.txt --steps 500 --lr 3e-4 --out small\n"
+        "  glassgrad train plays.txt --model llama --optimizer muon --schedule linear\n"
+        "  glassgrad train plays.txt --find-lr             which rate to take\n"
         "  glassgrad train --config small/config.toml --out again\n"
         "  glassgrad train --resume --out small            goes on after Ctrl-C\n"
         "A flag counts more than GLASSGRAD_<NAME> in the environment, that more than the file.\n"
         "Exit status: 0 done, 1 failed, 2 wrong call or setting, 3 diverged, 130 interrupted.");
     verb->add_option("--config", call->config_path,
-                     "TOML file with settings, as --print-config "
-                     "prints them")
+                     "TOML file with settings, as --print-config prints them")
+        ->type_name("FILE")
         ->check(CLI::ExistingFile);
-    verb->add_flag("--resume", call->resume, "Go on with the run in --out");
+    CLI::Option* resume = verb->add_flag("--resume", call->resume, "Go on with the run in --out");
     verb->add_flag("--print-config", call->print_config, "Print all settings as TOML, and end");
+    verb->add_flag("--find-lr", call->find_lr,
+                   "Raise the rate from step to step, say where the loss falls fastest, and end")
+        ->excludes(resume);
     verb->add_flag("--quiet", call->quiet, "No progress");
     verb->add_flag("--tensorboard", call->tensorboard, "Write events for TensorBoard as well");
-    TrainConfig defaults;
-    for (const Setting& each : settings(defaults)) {
+    TrainConfig none, defaults = with_defaults(none);
+    const std::vector<Setting> all = settings(none), filled = settings(defaults);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const Setting& each = all[i];
         const std::string key = each.key;
         CLI::Option* option = verb->add_option_function<std::string>(
             key == "file" ? "FILE" : each.flag(),
-            [call, key](const std::string& text) { call->flags[key] = text; }, each.help);
-        option->type_name("")->default_str(text_of(each))->take_last();
+            [call, key](const std::string& text) { call->flags[key] = text; },
+            each.values.empty() ? each.full_help() : each.help);
+        option->type_name(type_of(each))->default_str(text_of(filled[i]))->take_last();
         if (key != "file") option->group("[" + each.section + "]");
     }
     return {verb, [call] { return train(*call); }};

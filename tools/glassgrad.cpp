@@ -8,11 +8,14 @@
 
 #include <CLI/CLI.hpp>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
 
 int main(int argc, char** argv) {
+    // A reader that has gone shows when something is written.
+    std::signal(SIGPIPE, SIG_IGN);
     CLI::App app("Trains small transformers, and looks into arrays, models and traces",
                  "glassgrad");
     app.require_subcommand(1);
@@ -44,6 +47,8 @@ int main(int argc, char** argv) {
         if (app.got_subcommand("info")) return glassgrad::tools::info(path);
         if (app.got_subcommand("schema")) return glassgrad::tools::schema();
         return glassgrad::tools::version();
+    } catch (const glassgrad::tools::ReaderGone&) {
+        return glassgrad::tools::exit_ok;
     } catch (const glassgrad::tools::ConfigError& error) {
         std::fprintf(stderr, "glassgrad: %s\n", glassgrad::tools::printable(error.what()).c_str());
         return glassgrad::tools::exit_usage;

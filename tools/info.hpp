@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace glassgrad::tools {
@@ -13,6 +14,9 @@ namespace glassgrad::tools {
 std::string describe_array(const std::string& path);
 std::string describe_npz(const std::string& path);
 std::string describe_safetensors(const std::string& path);
+/// What stands before the tensors of a checkpoint of training; empty for another file.
+std::string describe_checkpoint(const std::string& path,
+                                const std::vector<std::pair<std::string, std::string>>& metadata);
 std::string describe_trace(const std::string& path);
 /// A checkpoint or a tokenizer of llama2.c: the first numbers tell them apart.
 std::string describe_llama2c(const std::string& path);

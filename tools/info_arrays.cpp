@@ -156,7 +156,10 @@ std::string describe_safetensors(const std::string& path) {
         list.add(name, file.info(name).dtype, file.load(name));
     std::string text = fmt::format("safetensors of {}, {}\n", count(file.names().size(), "tensor"),
                                    count(list.elements(), "element"));
+    const std::string run = describe_checkpoint(path, file.metadata());
+    text += run;
     for (const auto& [name, value] : file.metadata()) {
+        if (!run.empty()) break;
         text += fmt::format("metadata {}: {}\n", printable(name), printable(value));
     }
     return text + list.text();

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <stdexcept>
 #include <string>
@@ -29,10 +30,14 @@ inline void warn(std::string_view text) {
     std::fprintf(stderr, "glassgrad: warning: %.*s\n", static_cast<int>(text.size()), text.data());
 }
 
-/// Throws when standard output takes no more.
+/// Whoever reads standard output has had enough. The command ends, and that is no failure.
+struct ReaderGone {};
+
+/// At once. Throws ReaderGone, or runtime_error when standard output takes no more.
 inline void print(std::string_view text) {
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
         std::fflush(stdout) != 0) {
+        if (errno == EPIPE) throw ReaderGone();
         throw std::runtime_error("cannot write to standard output");
     }
 }

@@ -1,7 +1,5 @@
 #include "train_config.hpp"
 
-#include <glassgrad/tensor/error.hpp>
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,12 +9,6 @@
 
 namespace glassgrad::tools {
 namespace {
-
-constexpr std::pair<LrSchedule, std::string_view> schedules[] = {
-    {LrSchedule::constant, "constant"}, {LrSchedule::linear, "linear"},
-    {LrSchedule::cosine, "cosine"},     {LrSchedule::one_cycle, "one_cycle"},
-    {LrSchedule::plateau, "plateau"},
-};
 
 template <class... F>
 struct Overloaded : F... {
@@ -76,146 +68,128 @@ std::string Setting::flag() const { return "--" + upper(key, '_', '-', false); }
 
 std::string Setting::environment() const { return "GLASSGRAD_" + upper(key, '_', '_', true); }
 
-std::vector<Setting> settings(TrainConfig& config) {
-    GptConfig& model = config.model;
-    TrainOptions& train = config.train;
-    return {
-        {"data", "file", "text in UTF-8", &config.file},
-        {"data", "any_bytes", "takes a file that is no UTF-8 as it is, for bpe", &config.any_bytes},
-        {"data", "train_share", "of the text that is trained on, the rest validates",
-         &config.train_share},
-        {"data", "tokenizer", "char: a token a character; bpe: learned pairs of bytes",
-         &config.tokenizer},
-        {"data", "vocab_size", "tokens of bpe, 256 and more", &config.vocab_size},
+Setting::Kind Setting::kind() const {
+    return std::visit(Overloaded{
+                          [](const std::string*) { return Kind::text; },
+                          [](const std::optional<std::string>*) { return Kind::text; },
+                          [](const bool*) { return Kind::truth; },
+                          [](const std::optional<bool>*) { return Kind::truth; },
+                          [](const double*) { return Kind::real; },
+                          [](const std::optional<double>*) { return Kind::real; },
+                          [](const auto*) { return Kind::whole; },
+                      },
+                      place);
+}
 
-        {"model", "context_length", "tokens that the model looks back on", &model.context_length},
-        {"model", "d_model", "width", &model.d_model},
-        {"model", "num_layers", "blocks", &model.num_layers},
-        {"model", "num_heads", "heads of attention, a divisor of d_model", &model.num_heads},
-        {"model", "d_ff", "width of feed-forward networks; 0: 4 d_model", &model.d_ff},
-        {"model", "dropout", "share of activations dropped in training", &model.dropout},
-        {"model", "norm_eps", "added to variances", &model.norm_eps},
-        {"model", "bias", "in attention, feed-forward and norms", &model.bias},
-        {"model", "tie_head", "the head's weight is the embedding's", &model.tie_head},
-        {"model", "activation", "relu, gelu, gelu_tanh or silu", &model.activation},
+bool Setting::given() const {
+    return std::visit(Overloaded{
+                          []<class T>(const std::optional<T>* value) { return value->has_value(); },
+                          [](const auto*) { return true; },
+                      },
+                      place);
+}
 
-        {"train", "steps", "updates", &train.steps},
-        {"train", "batch_size", "samples of a step", &train.batch_size},
-        {"train", "micro_batch", "samples computed at a time; 0: all", &train.micro_batch},
-        {"train", "schedule", "constant, linear, cosine, one_cycle or plateau", &train.schedule},
-        {"train", "lr", "learning rate", &train.lr},
-        {"train", "min_lr", "the rate at the end", &train.min_lr},
-        {"train", "warmup", "steps that the rate grows in; default a twentieth of all",
-         &train.warmup},
-        {"train", "beta1", "AdamW's memory of gradients", &train.beta1},
-        {"train", "beta2", "AdamW's memory of their squares", &train.beta2},
-        {"train", "weight_decay", "of matrices", &train.weight_decay},
-        {"train", "clip", "largest norm of the gradient; 0: any", &train.clip},
-        {"train", "average_decay", "of the moving average of weights; 0: none",
-         &train.average_decay},
-        {"train", "eval_every", "steps between validations; 0: none", &train.eval_every},
-        {"train", "eval_batches", "batches of a validation", &train.eval_batches},
-        {"train", "patience", "validations without a better one that are borne; 0: all",
-         &train.patience},
-        {"train", "seed", "of weights, order, dropout and samples", &config.seed},
+std::string Setting::full_help() const {
+    std::string text = help;
+    if (!values.empty()) text += ": " + listed(values);
+    if (!choice.empty()) text += fmt::format(" (of {} {})", choice, listed(of));
+    return text;
+}
 
-        {"run", "out", "folder of the run", &config.out},
-        {"run", "checkpoint_every", "steps between checkpoints", &train.checkpoint_every},
-        {"run", "keep_last", "checkpoints that are kept, beside the best", &config.keep_last},
-        {"run", "sample_every", "steps between samples; 0: none", &train.sample_every},
-        {"run", "prompt", "what a sample begins with", &config.prompt},
-        {"run", "length", "tokens of a sample", &config.length},
-        {"run", "temperature", "of a sample; 0 takes the most probable", &config.temperature},
-    };
+std::string listed(const std::vector<std::string>& words) {
+    std::string text;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        if (i > 0) text += i + 1 == words.size() ? " or " : ", ";
+        text += words[i];
+    }
+    return text;
 }
 
 std::string text_of(const Setting& setting) {
+    static constexpr Overloaded write{
+        [](const std::string& text) { return text; },
+        [](const bool& value) { return std::string(value ? "true" : "false"); },
+        [](const auto& number) { return fmt::format("{}", number); },
+    };
     return std::visit(Overloaded{
-                          [](const std::string* text) { return *text; },
-                          [](const bool* value) { return std::string(*value ? "true" : "false"); },
-                          [](const std::optional<std::int64_t>* value) {
-                              return *value ? std::to_string(**value) : std::string();
+                          []<class T>(const std::optional<T>* value) {
+                              return *value ? write(**value) : std::string();
                           },
-                          [](const LrSchedule* value) {
-                              for (const auto& [each, name] : schedules) {
-                                  if (each == *value) return std::string(name);
-                              }
-                              return std::string();
-                          },
-                          [](const Activation* value) { return std::string(name(*value)); },
-                          [](const auto* number) { return fmt::format("{}", *number); },
+                          [](const auto* value) { return write(*value); },
                       },
                       setting.place);
 }
 
 void set(const Setting& setting, std::string_view text, const std::string& where) {
-    const auto refuse = [&](std::string_view expected) {
+    const auto refuse = [&](std::string_view expected, std::string_view hint = "") {
         throw ConfigError(
-            fmt::format("{}: {} is {}, not '{}'", where, setting.key, expected, text));
+            fmt::format("{}: {} is {}, not '{}'{}", where, setting.key, expected, text, hint));
+    };
+    const Overloaded read{
+        [&](std::string& value) {
+            const std::vector<std::string>& values = setting.values;
+            if (!values.empty() && std::find(values.begin(), values.end(), text) == values.end()) {
+                refuse(listed(values), did_you_mean(text, values));
+            }
+            value = text;
+        },
+        [&](bool& value) {
+            if (text != "true" && text != "false") refuse("true or false");
+            value = text == "true";
+        },
+        [&](double& value) {
+            if (!parse(text, value)) refuse("a number");
+        },
+        [&](std::int64_t& value) {
+            if (!parse(text, value)) refuse("a whole number");
+        },
+        [&](std::uint64_t& value) {
+            if (!parse(text, value)) refuse("a whole number that is not negative");
+        },
     };
     std::visit(Overloaded{
-                   [&](std::string* value) { *value = text; },
-                   [&](bool* value) {
-                       if (text != "true" && text != "false") refuse("true or false");
-                       *value = text == "true";
+                   [&]<class T>(std::optional<T>* value) {
+                       T got{};
+                       read(got);
+                       *value = std::move(got);
                    },
-                   [&](double* value) {
-                       if (!parse(text, *value)) refuse("a number");
-                   },
-                   [&](std::int64_t* value) {
-                       if (!parse(text, *value)) refuse("a whole number");
-                   },
-                   [&](std::uint64_t* value) {
-                       if (!parse(text, *value)) refuse("a whole number that is not negative");
-                   },
-                   [&](std::optional<std::int64_t>* value) {
-                       std::int64_t number = 0;
-                       if (!parse(text, number)) refuse("a whole number");
-                       *value = number;
-                   },
-                   [&](LrSchedule* value) {
-                       for (const auto& [each, name] : schedules) {
-                           if (name != text) continue;
-                           *value = each;
-                           return;
-                       }
-                       refuse(setting.help);
-                   },
-                   [&](Activation* value) {
-                       try {
-                           *value = activation_from(text);
-                       } catch (const ValueError&) {
-                           refuse(setting.help);
-                       }
-                   },
+                   [&](auto* value) { read(*value); },
                },
                setting.place);
 }
 
-std::string to_toml(std::span<const Setting> all) {
+void clear(const Setting& setting) {
+    std::visit(Overloaded{
+                   []<class T>(std::optional<T>* value) { value->reset(); },
+                   [](const auto*) {},
+               },
+               setting.place);
+}
+
+std::string to_toml(const TrainConfig& config) {
+    TrainConfig copy = config, filled = with_defaults(config);
+    const std::vector<Setting> all = settings(copy), effective = settings(filled);
     std::string out;
     std::string section;
-    for (const Setting& each : all) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const Setting& each = all[i];
         if (each.section != section) {
             section = each.section;
             out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", section);
         }
-        std::string text = text_of(each);
-        const bool given =
-            !std::holds_alternative<std::optional<std::int64_t>*>(each.place) || !text.empty();
-        if (std::holds_alternative<std::string*>(each.place) ||
-            std::holds_alternative<LrSchedule*>(each.place) ||
-            std::holds_alternative<Activation*>(each.place)) {
-            text = quoted(text);
+        std::string text = text_of(effective[i]);
+        if (!effective[i].given()) {
+            text = "# " + each.key;
+        } else {
+            if (each.kind() == Setting::Kind::text) text = quoted(text);
+            // Without a point, TOML takes it for a whole number.
+            if (each.kind() == Setting::Kind::real &&
+                text.find_first_of(".en") == std::string::npos) {
+                text += ".0";
+            }
+            text = fmt::format("{}{} = {}", each.given() ? "" : "# ", each.key, text);
         }
-        // Without a point, TOML takes it for a whole number.
-        if (std::holds_alternative<double*>(each.place) &&
-            text.find_first_of(".en") == std::string::npos) {
-            text += ".0";
-        }
-        out += fmt::format("{:<32} # {}\n",
-                           given ? fmt::format("{} = {}", each.key, text) : "# " + each.key,
-                           each.help);
+        out += fmt::format("{:<32} # {}\n", text, each.full_help());
     }
     return out;
 }

@@ -16,27 +16,26 @@ std::string at(const std::string& source, const toml::source_region& region) {
 
 /// The value as `set` reads it. Text stays text: `lr = "1"` is refused where a number is wanted.
 std::string plain(const Setting& setting, const toml::node& node, const std::string& where) {
-    const bool wants_text = std::holds_alternative<std::string*>(setting.place) ||
-                            std::holds_alternative<LrSchedule*>(setting.place) ||
-                            std::holds_alternative<Activation*>(setting.place);
-    if (const auto* text = node.as_string(); text != nullptr && wants_text) return text->get();
-    if (!wants_text) {
+    using Kind = Setting::Kind;
+    const Kind kind = setting.kind();
+    if (kind == Kind::text) {
+        if (const auto* text = node.as_string()) return text->get();
+    } else {
         if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
         if (const auto* value = node.as_integer()) return std::to_string(value->get());
         if (const auto* value = node.as_floating_point()) {
             std::string number = fmt::format("{}", value->get());
             // 12.0 is a fraction's notation, which a count doesn't take.
-            if (number.find_first_of(".en") == std::string::npos &&
-                !std::holds_alternative<double*>(setting.place)) {
+            if (number.find_first_of(".en") == std::string::npos && kind != Kind::real) {
                 number += ".0";
             }
             return number;
         }
     }
     throw ConfigError(fmt::format("{}: {} is {}", where, setting.key,
-                                  wants_text ? "a text in quotes"
-                                  : std::holds_alternative<bool*>(setting.place) ? "true or false"
-                                                                                 : "a number"));
+                                  kind == Kind::text    ? "a text in quotes"
+                                  : kind == Kind::truth ? "true or false"
+                                                        : "a number"));
 }
 
 }  // namespace

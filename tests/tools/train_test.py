@@ -4,6 +4,7 @@
 usage: train_test.py GLASSGRAD
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -29,7 +30,7 @@ class Train(unittest.TestCase):
         self.text.write_text(TEXT)
 
     def run_command(self, *arguments, **environment):
-        return subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True,
+        return subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True, errors="replace",
                               timeout=100, cwd=self.folder, env={**os.environ, "OMP_NUM_THREADS": "1", **environment})
 
     def refused(self, status, text, *arguments, **environment):
@@ -45,8 +46,8 @@ class Train(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             return done.stdout
         default = effective()
-        for line in ("lr = 0.001 ", "steps = 2000 ", "# warmup ", 'schedule = "cosine" ',
-                     "train_share = 0.9 ", "bias = false "):
+        for line in ("# lr = 0.001 ", "steps = 2000 ", "# warmup = 100 ", 'schedule = "cosine" ',
+                     "train_share = 0.9 ", "# bias = false ", "# momentum  "):
             self.assertIn("\n" + line, default)
         file = self.folder / "a.toml"
         file.write_text(default)
@@ -64,7 +65,12 @@ class Train(unittest.TestCase):
                 ("lr = 3\n", ":1:1: 'lr' belongs under [train]"),
                 ("[train]\nsteps = 5.0\n", ":2:9: steps is a whole number, not '5.0'"),
                 ("[train]\nlr = 'x'\n", ":2:6: lr is a number"),
-                ("[train]\nschedule = 'cosin'\n", ":2:12: schedule is constant, linear,"),
+                ("[train]\nschedule = 'cosin'\n",
+                 ":2:12: schedule is constant, linear, cosine, one_cycle, step or plateau, not "
+                 "'cosin'; did you mean 'cosine'?"),
+                ("[train]\noptimizer = 'sgd'\nbeta1 = 0.8\n",
+                 "beta1 is a setting of optimizer adamw, adam, lion or muon, not of sgd"),
+                ("[train]\nnesterov = 1\n", ":2:12: nesterov is true or false, not '1'"),
                 ("[train\n", ":1:"), ("[train]\nlr = 1\nlr = 2\n", ":3:")):
             file.write_text(content)
             self.refused(2, f"glassgrad: {file}{problem}" if problem[0] == ":" else problem,
@@ -78,6 +84,30 @@ class Train(unittest.TestCase):
         self.refused(2, "num_heads", "text.txt", *SMALL, "--num-heads", 3)
         self.refused(2, "tokenizer is char or bpe, not 'words'", "text.txt", "--tokenizer",
                      "words")
+        for problem, *flags in (
+                ("momentum is a setting of optimizer sgd or muon, not of adamw", "--momentum", 0.5),
+                ("adamw_lr is a setting of optimizer muon, not of lion", "--optimizer", "lion",
+                 "--adamw-lr", 0.1),
+                ("eps is a setting of optimizer adamw, adam or muon, not of lion", "--optimizer",
+                 "lion", "--eps", 1e-6),
+                ("warmup is a setting of schedule constant, linear, cosine, step or plateau, not "
+                 "of one_cycle", "--schedule", "one_cycle", "--warmup", 2),
+                ("min_lr is a setting of schedule linear, cosine or plateau, not of step",
+                 "--schedule", "step", "--min-lr", 0),
+                ("step_every is a setting of schedule step, not of cosine", "--step-every", 2),
+                ("bias is a setting of model gpt, not of llama", "--model", "llama", "--bias",
+                 "true"),
+                ("num_kv_heads is a setting of model llama, not of gpt", "--num-kv-heads", 1),
+                ("vocab_size is a setting of tokenizer bpe, not of char", "--vocab-size", 300),
+                ("clip and clip_value exclude each other", "--clip", 1, "--clip-value", 1),
+                ("min_delta is a setting of an early stop", "--min-delta", 0.1),
+                ("optimizer is adamw, adam, sgd, lion or muon, not 'adamv'; did you mean 'adamw'?",
+                 "--optimizer", "adamv"),
+                ("llama: num_heads 2 is not a multiple of num_kv_heads 3", "--model", "llama",
+                 "--num-kv-heads", 3),
+                ("eval_every 0 leaves nothing for a plateau", "--schedule", "plateau",
+                 "--eval-every", 0)):
+            self.refused(2, problem, "text.txt", *SMALL, *flags)
         self.refused(2, "no text to train on")
         self.refused(2, "run is no folder of a run", "text.txt", "--resume")
         self.refused(1, "character", "text.txt", *SMALL, "--prompt", "Ω")
@@ -125,6 +155,91 @@ class Train(unittest.TestCase):
         wrong = self.run_command("generate", "run/config.toml")
         self.assertEqual((wrong.returncode, wrong.stdout), (1, ""))
 
+    def test_what_can_be_chosen_trains_and_resumes_with_the_same_bits(self):
+        losses = {}
+        for number, flags in enumerate((
+                ("--optimizer", "adam", "--schedule", "linear", "--clip", 0),
+                ("--optimizer", "sgd", "--momentum", 0.8, "--nesterov", "true", "--schedule",
+                 "step", "--step-every", 3),
+                ("--optimizer", "sgd", "--momentum", 0, "--schedule", "constant", "--warmup", 3),
+                ("--optimizer", "lion", "--schedule", "one_cycle", "--up-share", 0.4,
+                 "--clip-value", 0.1),
+                ("--optimizer", "muon", "--adamw-lr", 0.01, "--average-decay", 0.5,
+                 "--micro-batch", 1, "--micro-batches-per-pass", 2),
+                ("--model", "llama", "--num-kv-heads", 1, "--schedule", "plateau",
+                 "--plateau-patience", 0, "--eval-every", 1, "--patience", 100, "--min-delta", 0.01),
+                ("--model", "llama", "--tokenizer", "bpe", "--vocab-size", 257, "--optimizer",
+                 "muon", "--tie-head", "true"))):
+            with self.subTest(flags=flags):
+                whole, parts = f"whole{number}", self.folder / f"parts{number}"
+                done = self.run_command("train", "text.txt", *SMALL, *flags, "--out", whole)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                parts.mkdir()
+                (parts / "stop").touch()
+                for again in ([], ["--resume"]):
+                    done = self.run_command(
+                        "train", "--out", parts, "--quiet", *again,
+                        *([] if again else ["--config", f"{whole}/config.toml"]))
+                    self.assertEqual((done.returncode, done.stderr), (0, ""))
+                rows = [[{key: value for key, value in json.loads(line).items()
+                          if key not in ("seconds", "tokens_per_s")}
+                         for line in (folder / "metrics.jsonl").read_text().splitlines()]
+                        for folder in (self.folder / whole, parts)]
+                self.assertEqual(rows[0], rows[1])
+                self.assertNotIn(rows[0][-1]["loss"], losses)
+                losses[rows[0][-1]["loss"]] = flags
+                text = self.run_command("generate", parts, "--length", 5, "--prompt", "the ")
+                self.assertEqual((text.returncode, text.stderr), (0, ""))
+                told = self.run_command("info", parts / "best.safetensors").stdout
+                self.assertIn("llama" if "llama" in flags else "gpt", told)
+
+        # What can't be changed, and what goes when another choice comes.
+        for problem, *flags in (("model from llama to gpt", "--model", "gpt"),
+                                ("optimizer from muon to sgd", "--optimizer", "sgd"),
+                                ("vocab_size from 257 to 258", "--vocab-size", 258),
+                                ("average_decay from 0 to 0.9", "--average-decay", 0.9)):
+            done = self.run_command("train", "--resume", "--out", "whole6", *flags)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"a run can't be resumed with another {problem}", done.stderr)
+        done = self.run_command("train", "--resume", "--out", "whole1", "--schedule", "constant",
+                                "--steps", 10, "--quiet")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("# step_every ", (self.folder / "whole1" / "config.toml").read_text())
+
+    def test_generate_prints_as_it_draws_and_ends_with_its_reader(self):
+        done = self.run_command("train", "text.txt", *SMALL)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        call = [COMMAND, "generate", "run", "--prompt", "the ", "--length"]
+        whole = subprocess.run([*call, "200"], capture_output=True, cwd=self.folder, timeout=60)
+        self.assertEqual((whole.returncode, whole.stderr, len(whole.stdout)), (0, b"", 205))
+        # So long that nobody would live to see its end.
+        endless = subprocess.Popen([*call, "2000000000"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, cwd=self.folder, bufsize=0)
+        came = b""
+        while len(came) < 204:
+            came += endless.stdout.read(1)
+        self.assertEqual(came, whole.stdout[:204])
+        endless.stdout.close()
+        self.assertEqual((endless.wait(timeout=60), endless.stderr.read()), (0, b""))
+        endless.stderr.close()
+        with open("/dev/full", "w") as nowhere:
+            full = subprocess.run([*call, "10"], stdout=nowhere, cwd=self.folder,
+                                  stderr=subprocess.PIPE, timeout=60)
+        self.assertEqual((full.returncode, full.stderr),
+                         (1, b"glassgrad: cannot write to standard output\n"))
+        told = self.run_command("info", "run/best.safetensors").stdout
+        self.assertRegex(told, r"\ncheckpoint after step \d, whole by its checksums\n"
+                         r'config: \{ "architecture":"gpt", "vocab_size":')
+        self.assertIn("\ntokenizer: char of 16 tokens\nrun:\n  [data]\n  file = \"text.txt\"\n",
+                      told)
+
+    def test_a_rate_is_searched_for(self):
+        done = self.run_command("train", "text.txt", *SMALL, "--find-lr")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"\Alr +loss\n(\d\S+  \d+\.\d{4}\n)+"
+                         r"The loss falls fastest at --lr 0\.\d+\n\Z")
+        self.assertFalse((self.folder / "run").exists())
+
     def test_divergence_and_interruption(self):
         done = self.run_command("train", "text.txt", *SMALL, "--lr", "1e30", "--clip", 0)
         self.assertEqual(done.returncode, 3, done.stderr)
@@ -151,7 +266,7 @@ class Train(unittest.TestCase):
             COMP_WORDS=(glassgrad train --mi); COMP_CWORD=2; _glassgrad; echo "${COMPREPLY[@]}"
             COMP_WORDS=(glassgrad in); COMP_CWORD=1; _glassgrad; echo "${COMPREPLY[@]}" """],
             capture_output=True, text=True, timeout=60)
-        self.assertEqual(words.stdout.splitlines(), ["--micro-batch --min-lr", "info"],
+        self.assertEqual(words.stdout.splitlines(), ["--micro-batch --micro-batches-per-pass --min-lr --min-delta", "info"],
                          words.stderr)
         self.assertEqual(self.run_command("completion", "fish").returncode, 2)
 

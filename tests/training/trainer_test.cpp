@@ -286,3 +286,103 @@ TEST_CASE("a trainer refuses what makes no sense") {
           "trainer: the checkpoint has no trainer.samples of 1 numbers; it was not written by a "
           "trainer");
 }
+
+TEST_CASE("every optimizer and schedule of the options trains, is resumed, and clips") {
+    const double start = std::log(vocabulary);
+    for (const OptimizerKind kind :
+         {OptimizerKind::adam, OptimizerKind::sgd, OptimizerKind::lion, OptimizerKind::muon}) {
+        TrainOptions options = small();
+        options.optimizer = kind;
+        options.schedule = kind == OptimizerKind::lion   ? LrSchedule::step
+                           : kind == OptimizerKind::muon ? LrSchedule::one_cycle
+                                                         : LrSchedule::linear;
+        options.lr = kind == OptimizerKind::sgd ? 0.5 : 1e-2;
+        options.step_every = 5;
+        options.clip = kind == OptimizerKind::adam ? 0 : 1;
+        options.clip_value = kind == OptimizerKind::adam ? 0.01 : 0;
+        std::optional<Checkpoint> stopped;
+        Run first(options, 0);
+        for (int i = 0; i < 8; ++i) first.trainer.step();
+        const Checkpoint middle = first.trainer.checkpoint();
+        CHECK(middle.part("optimizer_rest").empty() == (kind != OptimizerKind::muon));
+        StepReport last;
+        while (first.trainer.steps_done() < 20) last = first.trainer.step();
+        CHECK(last.loss < 0.98 * start);
+        Run second(options, 0);
+        second.trainer.resume(middle);
+        while (second.trainer.steps_done() < 20) second.trainer.step();
+        CHECK(bytes_of(second.trainer) == bytes_of(first.trainer));
+    }
+}
+
+TEST_CASE("Muon's share of a model are the matrices of its blocks") {
+    Run run(small());
+    const MuonGroups groups = muon_groups(run.model, 0.1);
+    REQUIRE(groups.matrices.size() == 1);
+    CHECK(groups.matrices[0].weight_decay == 0.1);
+    CHECK(groups.matrices[0].parameters.size() == 6);
+    for (const auto& [name, value] : groups.matrices[0].parameters) {
+        CHECK(name.starts_with("blocks.0."));
+    }
+    REQUIRE(groups.rest.size() == 2);
+    CHECK(groups.rest[0].parameters.size() == 2);  // embeddings, one of them the head as well
+}
+
+TEST_CASE("a search for a rate leaves a run as it was") {
+    const TrainOptions options = small();
+    Run run(options);
+    run.trainer.step();
+    const std::string before = bytes_of(run.trainer);
+    const LrFinding found = run.trainer.find_lr({.first = 1e-5, .last = 10, .steps = 30});
+    CHECK(found.suggestion > 1e-4);
+    CHECK(found.suggestion < 10);
+    CHECK(bytes_of(run.trainer) == before);
+    run.trainer.run();
+    CHECK(bytes_of(run.trainer) == whole(options));
+}
+
+TEST_CASE("a text comes piece by piece in whole characters, and is the same") {
+    RandomState rng(3);
+    // Bytes: no character of more than one byte is one token.
+    const BpeTokenizer tokenizer = BpeTokenizer::train("\xC3\xA4", 256);
+    Llama model({.vocab_size = 256,
+                 .context_length = 8,
+                 .d_model = 8,
+                 .num_layers = 1,
+                 .num_heads = 2,
+                 .num_kv_heads = 1,
+                 .d_ff = 16},
+                rng);
+    std::string text;
+    std::vector<std::string> pieces;
+    std::int64_t tokens = 0;
+    const GenerateOptions options{
+        .max_tokens = 200, .seed = 9, .on_token = [&](const GeneratedToken&) { ++tokens; }};
+    const std::string whole = continue_text(model, tokenizer, "\xC3\xA4", options);
+    CHECK(whole.size() == 200);
+    CHECK(continue_text(model, tokenizer, "\xC3\xA4", options,
+                        [&](std::string_view piece) { pieces.emplace_back(piece); }) == whole);
+    CHECK(tokens == 400);
+    for (const std::string& each : pieces) text += each;
+    CHECK(text == whole);
+    // No character of two bytes is cut.
+    for (std::size_t i = 0; i + 1 < pieces.size(); ++i) {
+        const auto end = static_cast<unsigned char>(pieces[i].back());
+        const auto next = static_cast<unsigned char>(pieces[i + 1].front());
+        CHECK_FALSE((end >= 0xC0 && end < 0xF8 && next >= 0x80 && next < 0xC0));
+    }
+    CHECK(pieces.size() > 50);
+    CHECK(pieces.size() < 200);
+
+    // The model and its tokenizer come back out of a checkpoint.
+    Checkpoint checkpoint;
+    checkpoint.add("model", model.state_dict({.repeat_tied = false}));
+    add_text_model(checkpoint, model, tokenizer);
+    const TextModel made = text_model(checkpoint);
+    CHECK(continue_text(*made.model, *made.tokenizer, "\xC3\xA4", {.max_tokens = 200, .seed = 9}) ==
+          whole);
+    checkpoint.metadata[0].second = R"({"architecture":"encoder"})";
+    CHECK(text_of<FileError>([&] { text_model(checkpoint); }) ==
+          "text_model: the checkpoint is of 'encoder', which continues no text; models of texts "
+          "are gpt and llama");
+}

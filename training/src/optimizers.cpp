@@ -1,3 +1,4 @@
+#include <glassgrad/layers/embedding.hpp>
 #include <glassgrad/tensor/detail/updates.hpp>
 #include <glassgrad/tensor/error.hpp>
 #include <glassgrad/tensor/ops.hpp>
@@ -177,6 +178,32 @@ void Muon::update(Slot& slot, const Step& step) {
     detail::blend(slot.state[0], options_.momentum, step.gradient, 1 - options_.momentum);
     detail::blend(slot.parameter.mutable_value(), 1 - step.lr * step.weight_decay, step.direction,
                   -step.lr * std::sqrt(std::max(1.0, ratio)));
+}
+
+MuonGroups muon_groups(Module& model, double weight_decay) {
+    std::vector<Variable> apart;
+    for (const auto& [name, module] : model.named_modules()) {
+        if (const auto* embedding = dynamic_cast<const Embedding*>(module)) {
+            apart.push_back(embedding->weight);
+        } else if (name == "head" || name.ends_with(".head")) {
+            for (const Variable& each : module->parameters()) apart.push_back(each);
+        }
+    }
+    MuonGroups split;
+    for (ParameterGroup& group : decay_matrices(model, weight_decay)) {
+        ParameterGroup matrices{.parameters = {}, .weight_decay = group.weight_decay};
+        std::erase_if(group.parameters, [&](const auto& each) {
+            const auto same = [&](const Variable& x) { return x.same_as(each.second); };
+            if (each.second.rank() != 2 || std::any_of(apart.begin(), apart.end(), same)) {
+                return false;
+            }
+            matrices.parameters.push_back(each);
+            return true;
+        });
+        if (!matrices.parameters.empty()) split.matrices.push_back(std::move(matrices));
+        if (!group.parameters.empty()) split.rest.push_back(std::move(group));
+    }
+    return split;
 }
 
 }  // namespace glassgrad

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <utility>
 
 namespace glassgrad {
 namespace {
@@ -101,6 +102,15 @@ Schedule step_schedule(const StepScheduleOptions& options) {
     return [=](std::int64_t step) {
         const std::int64_t cuts = step / options.every;
         return options.lr * std::pow(options.factor, static_cast<double>(cuts));
+    };
+}
+
+Schedule warmed_up(Schedule schedule, std::int64_t warmup) {
+    if (warmup < 0) throw ValueError(fmt::format("warmed_up: a warm-up of {} steps", warmup));
+    return [schedule = std::move(schedule), warmup](std::int64_t step) {
+        const double rate = schedule(step);
+        if (step >= warmup) return rate;
+        return rate * static_cast<double>(step + 1) / static_cast<double>(warmup + 1);
     };
 }
 

@@ -28,12 +28,20 @@ void validate(const TrainOptions& options) {
     require(std::isfinite(options.lr) && options.lr > 0, "lr", options.lr, positive);
     require(options.min_lr >= 0 && options.min_lr <= options.lr, "min_lr", options.min_lr,
             fmt::format("is not within 0 to lr {}", options.lr));
+    require(options.adamw_lr > 0 && std::isfinite(options.adamw_lr), "adamw_lr", options.adamw_lr,
+            positive);
     require(options.clip >= 0, "clip", options.clip, not_negative);
+    require(options.clip_value >= 0, "clip_value", options.clip_value, not_negative);
     require(options.average_decay >= 0 && options.average_decay < 1, "average_decay",
             options.average_decay, "is outside 0 to 1");
     require(options.eval_every >= 0, "eval_every", options.eval_every, not_negative);
     require(options.eval_batches >= 1, "eval_batches", options.eval_batches, positive);
     require(options.patience >= 0, "patience", options.patience, not_negative);
+    require(options.min_delta >= 0, "min_delta", options.min_delta, not_negative);
+    require(options.eval_every > 0 || options.patience == 0, "patience", options.patience,
+            "counts evaluations, and eval_every is 0");
+    require(options.eval_every > 0 || options.schedule != LrSchedule::plateau, "eval_every",
+            options.eval_every, "leaves nothing for a plateau to go by");
     require(options.sample_every >= 0, "sample_every", options.sample_every, not_negative);
     require(options.checkpoint_every >= 0, "checkpoint_every", options.checkpoint_every,
             not_negative);

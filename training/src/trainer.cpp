@@ -1,3 +1,7 @@
+#include <glassgrad/training/trainer.hpp>
+
+#include "train_setup.hpp"
+
 #include <glassgrad/autograd/anomaly.hpp>
 #include <glassgrad/autograd/engine.hpp>
 #include <glassgrad/autograd/grad_mode.hpp>
@@ -6,7 +10,6 @@
 #include <glassgrad/tensor/detail/finite.hpp>
 #include <glassgrad/training/clip.hpp>
 #include <glassgrad/training/gradient_tree.hpp>
-#include <glassgrad/training/trainer.hpp>
 
 #include <fmt/format.h>
 
@@ -19,30 +22,6 @@ namespace glassgrad {
 namespace {
 
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max() / 2;
-
-Schedule make_schedule(const TrainOptions& options) {
-    const std::int64_t steps = std::max<std::int64_t>(options.steps, 1);
-    const std::int64_t warmup = options.warmup.value_or(options.steps / 20);
-    switch (options.schedule) {
-        case LrSchedule::linear:
-            return linear_schedule(
-                {.lr = options.lr, .last = options.min_lr, .steps = steps, .warmup = warmup});
-        case LrSchedule::cosine:
-            return cosine_schedule(
-                {.lr = options.lr, .last = options.min_lr, .steps = steps, .warmup = warmup});
-        case LrSchedule::one_cycle:
-            return one_cycle_schedule({.max_lr = options.lr, .steps = steps});
-        case LrSchedule::constant:
-        case LrSchedule::plateau: break;
-    }
-    return constant_schedule(options.lr);
-}
-
-PlateauOptions plateau_options(const TrainOptions& options) {
-    PlateauOptions plateau = options.plateau;
-    plateau.min_lr = options.min_lr;
-    return plateau;
-}
 
 TrainOptions checked(TrainOptions options) {
     if (options.micro_batch == 0) options.micro_batch = options.batch_size;
@@ -70,11 +49,11 @@ Trainer::Trainer(CausalModel& model, TextBatches train, std::optional<TextBatche
       validation_(std::move(validation)),
       options_(checked(options)),
       parameters_(model.parameters()),
-      optimizer_(std::move(optimizer)),
-      schedule_(make_schedule(options_)),
-      plateau_(plateau_options(options_)),
+      schedule_(detail::make_schedule(options_)),
+      plateau_(detail::plateau_options(options_)),
       plateau_lr_(options_.lr),
-      early_stop_({.patience = options_.patience == 0 ? never : options_.patience}),
+      early_stop_({.patience = options_.patience == 0 ? never : options_.patience,
+                   .min_delta = options_.min_delta}),
       health_(model) {
     const std::int64_t longest =
         std::max(train_.context(), validation_ ? validation_->context() : 0);
@@ -84,16 +63,21 @@ Trainer::Trainer(CausalModel& model, TextBatches train, std::optional<TextBatche
                         "of {}",
                         longest, model.context_length()));
     }
-    if (optimizer_ == nullptr) {
-        optimizer_ = std::make_unique<AdamW>(
-            decay_matrices(model, options_.weight_decay),
-            AdamOptions{.lr = options_.lr, .beta1 = options_.beta1, .beta2 = options_.beta2});
+    if (optimizer == nullptr) {
+        optimizers_ = detail::make_optimizers(model, options_);
+    } else {
+        optimizers_.push_back(std::move(optimizer));
     }
     if (options_.average_decay > 0) average_.emplace(model, options_.average_decay);
 }
 
 double Trainer::lr() const {
-    return options_.schedule == LrSchedule::plateau ? plateau_lr_ : schedule_(step_);
+    const double rate = schedule_(step_);
+    return options_.schedule == LrSchedule::plateau ? plateau_lr_ * rate : rate;
+}
+
+void Trainer::zero_grad() {
+    for (const auto& each : optimizers_) each->zero_grad();
 }
 
 Variable Trainer::micro_loss(std::int64_t number) {
@@ -105,11 +89,36 @@ Variable Trainer::micro_loss(std::int64_t number) {
     return cross_entropy(model_(batch.inputs), Variable(batch.targets));
 }
 
-StepReport Trainer::step() {
+StepReport Trainer::step() { return step_at(lr()); }
+
+LrFinding Trainer::find_lr(const LrFinderOptions& options) {
+    const Checkpoint before = checkpoint();
+    const auto restore = [&] {
+        zero_grad();
+        resume(before);
+    };
+    try {
+        const LrFinding found = glassgrad::find_lr(
+            [&](double rate) {
+                try {
+                    return step_at(rate).loss;
+                } catch (const DivergedError&) {
+                    return std::numeric_limits<double>::quiet_NaN();
+                }
+            },
+            options);
+        restore();
+        return found;
+    } catch (...) {
+        restore();
+        throw;
+    }
+}
+
+StepReport Trainer::step_at(double rate) {
     const auto begin = std::chrono::steady_clock::now();
-    const double rate = lr();
     model_.train();
-    optimizer_->zero_grad();
+    zero_grad();
 
     GradientTree tree(parameters_);
     double loss = 0;
@@ -128,13 +137,16 @@ StepReport Trainer::step() {
     const auto count = static_cast<double>(micro_batches());
     loss /= count;
     tree.finish(1 / count);
+    if (options_.clip_value > 0) clip_grad_value(parameters_, options_.clip_value);
     const double norm =
         options_.clip > 0 ? clip_grad_norm(parameters_, options_.clip) : grad_norm(parameters_);
     require_finite(loss, norm);
 
-    optimizer_->set_lr(rate);
-    optimizer_->step();
-    optimizer_->zero_grad();
+    for (const auto& each : optimizers_) {
+        each->set_lr(rate);
+        each->step();
+    }
+    zero_grad();
     if (average_) average_->update();
     ++step_;
     samples_ += options_.batch_size;
@@ -151,19 +163,19 @@ StepReport Trainer::step() {
 
 void Trainer::require_finite(double loss, double norm) {
     if (std::isfinite(loss) && std::isfinite(norm)) return;
-    optimizer_->zero_grad();
+    zero_grad();
     require_finite_weights();
     std::string cause = "no op made it: it is the sum of what ops gave";
     {
         // The same numbers once more, with somebody watching.
         const AnomalyMode watch({.on_anomaly = OnAnomaly::collect, .limit = 1});
         for (std::int64_t i = 0; i < micro_batches() && watch->reports().empty(); ++i) {
-            optimizer_->zero_grad();
+            zero_grad();
             backward(micro_loss(i));
         }
         if (!watch->reports().empty()) cause = told(watch->reports().front());
     }
-    optimizer_->zero_grad();
+    zero_grad();
     throw DivergedError(fmt::format("trainer: {} of step {} is {}: {}",
                                     std::isfinite(loss) ? "the gradient's norm" : "the loss",
                                     step_ + 1, shown(std::isfinite(loss) ? norm : loss), cause),

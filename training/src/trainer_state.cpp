@@ -7,6 +7,11 @@
 namespace glassgrad {
 namespace {
 
+/// Muon's, or the only one, is `optimizer`.
+std::string part_of(std::size_t optimizer) {
+    return optimizer == 0 ? "optimizer" : "optimizer_rest";
+}
+
 Tensor count_of(std::int64_t value) { return from_span<std::int64_t>({&value, 1}, {}); }
 
 /// The numbers of a part, or an error that says what is missing.
@@ -27,7 +32,9 @@ Checkpoint Trainer::checkpoint() const {
     Checkpoint checkpoint;
     checkpoint.step = step_;
     checkpoint.add("model", model_.state_dict({.repeat_tied = false}));
-    checkpoint.add("optimizer", optimizer_->state_dict());
+    for (std::size_t i = 0; i < optimizers_.size(); ++i) {
+        checkpoint.add(part_of(i), optimizers_[i]->state_dict());
+    }
     if (average_) checkpoint.add("average", average_->state_dict());
     const EarlyStop::State& stop = early_stop_.state();
     const Plateau::State& plateau = plateau_.state();
@@ -47,13 +54,20 @@ void Trainer::resume(const Checkpoint& checkpoint) {
     const std::vector<double> plateau = numbers(own, "plateau", 4);
     const StateDict before = model_.state_dict();
     const StateDict average = average_ ? average_->state_dict() : StateDict();
+    std::vector<StateDict> optimizers;
+    for (const auto& each : optimizers_) optimizers.push_back(each->state_dict());
     try {
         model_.load_state_dict(checkpoint.part("model"));
         if (average_) average_->load_state_dict(checkpoint.part("average"));
-        optimizer_->load_state_dict(checkpoint.part("optimizer"));
+        for (std::size_t i = 0; i < optimizers_.size(); ++i) {
+            optimizers_[i]->load_state_dict(checkpoint.part(part_of(i)));
+        }
     } catch (...) {
         model_.load_state_dict(before);
         if (average_) average_->load_state_dict(average);
+        for (std::size_t i = 0; i < optimizers_.size(); ++i) {
+            optimizers_[i]->load_state_dict(optimizers[i]);
+        }
         throw;
     }
     step_ = checkpoint.step;

@@ -87,7 +87,8 @@ struct MuonOptions {
     double weight_decay = 0;      ///< apart from the gradient, as in AdamW
 };
 /// For matrices only: the momentum's nearest orthogonal matrix, by an odd polynomial that is
-/// iterated, times lr √max(1, rows / columns). Vectors, embeddings and heads belong to AdamW.
+/// iterated, times lr √max(1, rows / columns). Vectors, embeddings and heads belong to AdamW
+/// (`muon_groups`).
 /// Source: Jordan et al. 2024, their code.
 class Muon : public Optimizer {
   public:
@@ -102,5 +103,13 @@ class Muon : public Optimizer {
     void update(Slot& slot, const Step& step) override;
     const MuonOptions options_;
 };
+
+struct MuonGroups {
+    std::vector<ParameterGroup> matrices;  ///< for Muon
+    std::vector<ParameterGroup> rest;      ///< for AdamW beside it
+};
+/// A model's parameters that are not frozen, as Muon's authors part them: matrices are Muon's,
+/// save embeddings and what is named `head`. `weight_decay` is that of matrices in both.
+MuonGroups muon_groups(Module& model, double weight_decay = 0);
 
 }  // namespace glassgrad

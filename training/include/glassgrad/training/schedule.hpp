@@ -51,6 +51,9 @@ struct StepScheduleOptions {
 /// Times `factor` after each `every` steps, as torch's StepLR.
 Schedule step_schedule(const StepScheduleOptions& options);
 
+/// Times (step + 1) / (warmup + 1) in the first `warmup` steps.
+Schedule warmed_up(Schedule schedule, std::int64_t warmup);
+
 struct PlateauOptions {
     double factor = 0.1;
     std::int64_t patience = 10;  ///< evaluations without a better one that are borne

@@ -20,7 +20,9 @@
 
 namespace glassgrad {
 
-enum class LrSchedule { constant, linear, cosine, one_cycle, plateau };
+enum class LrSchedule { constant, linear, cosine, one_cycle, step, plateau };
+/// muon: Muon for the matrices that `muon_groups` gives it, and AdamW for the rest.
+enum class OptimizerKind { adamw, adam, sgd, lion, muon };
 
 /// nanoGPT's setting for a CPU, where it has one.
 struct TrainOptions {
@@ -33,19 +35,31 @@ struct TrainOptions {
 
     LrSchedule schedule = LrSchedule::cosine;
     double lr = 1e-3;
-    double min_lr = 1e-4;                     ///< at the end; of a plateau, the smallest
-    std::optional<std::int64_t> warmup = {};  ///< steps; not given: a twentieth of all
+    double min_lr = 1e-4;  ///< at the end of linear and cosine; of a plateau, the smallest
+    /// Steps; not given: a twentieth of all for linear and cosine, else none. one_cycle has its
+    /// own.
+    std::optional<std::int64_t> warmup = {};
+    double up_share = 0.3, first_divisor = 25, last_divisor = 1e4;  ///< of one_cycle
+    std::int64_t step_every = 500;                                  ///< of step
+    double step_factor = 0.5;
     PlateauOptions plateau = {.factor = 0.5, .patience = 3};  ///< its min_lr is the one above
 
-    double beta1 = 0.9;
+    OptimizerKind optimizer = OptimizerKind::adamw;
+    double beta1 = 0.9;  ///< of adamw, adam, lion, and of muon's AdamW; as are the next two
     double beta2 = 0.99;
+    double eps = 1e-8;
+    double momentum = 0.9;  ///< of sgd and muon
+    bool nesterov = false;
+    double adamw_lr = 1e-3;     ///< of muon's AdamW where `lr` is Muon's: they rise and fall alike
     double weight_decay = 0.1;  ///< of matrices only
     double clip = 1;            ///< of the gradients' norm; 0: none
+    double clip_value = 0;      ///< of each element of a gradient, before the norm; 0: none
     double average_decay = 0;   ///< of the moving average of weights; 0: none
 
     std::int64_t eval_every = 250;  ///< steps; 0: never. As well after the last step
     std::int64_t eval_batches = 20;
     std::int64_t patience = 0;  ///< evaluations without a better one that are borne; 0: all
+    double min_delta = 0;       ///< better is below the best by more than this
     std::int64_t sample_every = 0;
     std::int64_t checkpoint_every = 250;  ///< 0: the best and the last one only
     std::uint64_t seed = 0;               ///< of dropout
@@ -96,11 +110,14 @@ struct RunResult {
 ///     optimizer.zero_grad();
 class Trainer {
   public:
-    /// AdamW with decay on matrices, unless another optimizer is given. The model must outlive the
-    /// trainer. Throws ValueError as `validate`, and when the windows are longer than the model's
-    /// context.
+    /// The optimizer of the options with decay on matrices, unless one is given. The model must
+    /// outlive the trainer. Throws ValueError as `validate`, and when the windows are longer than
+    /// the model's context.
     Trainer(CausalModel& model, TextBatches train, std::optional<TextBatches> validation,
             const TrainOptions& options, std::unique_ptr<Optimizer> optimizer = nullptr);
+
+    /// The search for a rate by steps of this run, after which all is as it was before.
+    LrFinding find_lr(const LrFinderOptions& options = {});
 
     /// One step: loss, gradient, update. Throws DivergedError that names the op which made the
     /// first bad number; nothing is changed then.
@@ -122,6 +139,8 @@ class Trainer {
 
   private:
     double lr() const;
+    StepReport step_at(double lr);
+    void zero_grad();
     std::int64_t micro_batches() const { return options_.batch_size / options_.micro_batch; }
     Variable micro_loss(std::int64_t number);
     void require_finite(double loss, double norm);
@@ -133,7 +152,7 @@ class Trainer {
     std::optional<TextBatches> validation_;
     TrainOptions options_;
     std::vector<Variable> parameters_;
-    std::unique_ptr<Optimizer> optimizer_;
+    std::vector<std::unique_ptr<Optimizer>> optimizers_;
     Schedule schedule_;
     Plateau plateau_;
     double plateau_lr_;
