@@ -7,7 +7,6 @@ bench_training_step for three steps, takes its first weights, and compares the l
 import argparse
 import json
 import math
-import os
 import pathlib
 import resource
 import statistics
@@ -16,14 +15,14 @@ import sys
 import tempfile
 import time
 
+from torch_at_its_best import restart_with
+
 WORKS = {  # layers, heads, width, context, batch, vocabulary, steps
     "tiny": (1, 1, 8, 8, 1, 16, 400),
     "nano": (4, 4, 128, 64, 12, 65, 40),
     "baby": (6, 6, 384, 256, 4, 65, 8),
     "gpt2": (12, 12, 768, 64, 4, 50257, 5),
 }
-# The build of OpenBLAS that shares its threads with PyTorch; with the other one two pools fight.
-OPENMP_BLAS = "/usr/lib/x86_64-linux-gnu/openblas-openmp"
 LEARNING_RATE, BETAS, DECAY, EPSILON = 6e-4, (0.9, 0.99), 0.1, 1e-8
 TOLERANCE = 2e-4
 
@@ -35,19 +34,6 @@ def arguments():
     parser.add_argument("--steps", type=int)
     parser.add_argument("--check-loss", metavar="PROGRAM")
     return parser.parse_args()
-
-
-def restart_with(threads):
-    """What counts threads and finds libraries reads these variables when it is loaded."""
-    wanted = {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
-    if os.path.isdir(OPENMP_BLAS):
-        wanted["LD_LIBRARY_PATH"] = OPENMP_BLAS
-    else:
-        print("training_step.py: libopenblas0-openmp is not installed; two threads will be slow",
-              file=sys.stderr)
-    if any(os.environ.get(name) != value for name, value in wanted.items()):
-        os.environ.update(wanted)
-        os.execv(sys.executable, [sys.executable, *sys.argv])
 
 
 ARGUMENTS = arguments()

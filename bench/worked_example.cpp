@@ -38,8 +38,8 @@ void operator delete(void* block, std::size_t) noexcept { std::free(block); }
 
 namespace {
 
-constexpr double most_of_c = 10;
-constexpr double least_of_torch = 24;
+constexpr double most_of_c = 6;
+constexpr double least_of_torch = 40;
 constexpr double tolerance = 1e-13;
 
 AttentionInputs draw_inputs() {
@@ -276,10 +276,10 @@ int main(int argc, char** argv) {
     for (const std::size_t ours : {std::size_t{2}, std::size_t{4}}) {
         const std::string name = peers[ours].name;
         const double both = ratio(ours + 1, 1);
-        print_ratio((name + " / C").c_str(), ratio(ours, 0), both, "at most 10", both <= most_of_c);
+        print_ratio((name + " / C").c_str(), ratio(ours, 0), both, "at most 6", both <= most_of_c);
         if (peers.size() > 6) {
             const double faster = ratio(7, ours + 1);
-            print_ratio(("libtorch / " + name).c_str(), ratio(6, ours), faster, "at least 24",
+            print_ratio(("libtorch / " + name).c_str(), ratio(6, ours), faster, "at least 40",
                         faster >= least_of_torch);
         }
     }

@@ -1,0 +1,90 @@
+"""The ratios that are kept: each of ours over a peer's or over a limit, larger is better, both sides
+measured in turn in one run. Short forms of the programs, a couple of minutes together."""
+
+import re
+import subprocess
+import sys
+
+import step_ratios
+from alternate import PROGRAMS, environment
+
+HERE_ALONE = 1  # threads of what is measured on one only
+
+
+def output_of(name, *arguments):
+    done = subprocess.run([PROGRAMS / name, *map(str, arguments)], env=environment(HERE_ALONE),
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{name} failed\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def cells(text):
+    """The rows of a Markdown table, without its head.
+
+    >>> cells("| a | b |\\n| --- | ---: |\\n| x | 2 |\\n")
+    [['x', '2']]
+    """
+    rows = [[cell.strip() for cell in line.strip().strip("|").split("|")]
+            for line in text.splitlines() if line.startswith("|")]
+    return rows[2:]
+
+
+def training(work, threads, rounds, steps):
+    def measure():
+        ours, _, faster, memory = step_ratios.measure(work, threads, rounds, steps)
+        name = f"training {work}, threads {threads}"
+        ratios = {f"{name}: share of FMA peak": ours["share"] / 100}
+        if faster:
+            ratios[f"{name}: times PyTorch"] = faster
+            ratios[f"{name}: PyTorch's memory / ours"] = 1 / memory
+        return ratios
+    return measure
+
+
+def worked_example():
+    return worked_example_of(output_of("bench_worked_example", 100))
+
+
+def worked_example_of(text):
+    """
+    >>> worked_example_of("Attention / C         4.0    8.0   wanted: x\\nlibtorch / Attention   13.2     26.8   wanted: y")
+    {'worked example, both passes: C / Attention': 0.125, 'worked example, both passes: libtorch / Attention': 26.8}
+    """
+    ratios = {}
+    for above, below, both in re.findall(r"^(.+?) / (.+?) +[\d.]+ +([\d.]+) +wanted", text, re.M):
+        ours_above = below == "C"
+        pair = f"{below} / {above}" if ours_above else f"{above} / {below}"
+        ratios[f"worked example, both passes: {pair}"] = (
+            1 / float(both) if ours_above else float(both))
+    return ratios
+
+
+def attention():
+    rows = cells(output_of("bench_attention", 1024, "--threads", HERE_ALONE))
+    return {"attention 1024: " + ("share of FMA peak" if row[2] == "tiled" else f"{row[2]} / tiled"):
+            float(row[6]) / 100 if row[2] == "tiled" else float(row[9]) for row in rows}
+
+
+def generation():
+    rows = cells(output_of("bench_generation", "--threads", HERE_ALONE, "--trials", 3))
+    return {f"generation {row[0]}: times {row[2]}": float(row[4])
+            for row in rows if row[2] != "glassgrad"}
+
+
+def kernels():
+    rows = cells(output_of("bench_kernels", "--threads", HERE_ALONE, "--kilobytes", 1024,
+                           "--trials", 5))
+    return {f"{row[0]}, 1 MB: share of the limit": float(row[6]) / 100 for row in rows}
+
+
+GROUPS = {
+    "worked example": worked_example,
+    "training tiny": training("tiny", 1, 3, 300),
+    "training nano": training("nano", 1, 3, 10),
+    "training nano on two threads": training("nano", 2, 3, 10),
+    "training baby": training("baby", 1, 3, 2),
+    "attention": attention,
+    "generation": generation,
+    "kernels": kernels,
+}
