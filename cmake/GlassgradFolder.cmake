@@ -105,7 +105,8 @@ function(_glassgrad_kernels target)
         target_include_directories(${kernels} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src")
         # Nobody reads the flags of the floating-point unit, which would keep selections scalar.
         # Optimised in every build, since sanitizers would take minutes in plain loops.
-        target_compile_options(${kernels} PRIVATE -O3 -fno-trapping-math ${flags_${set}})
+        target_compile_options(${kernels} PRIVATE
+            -O3 -fno-trapping-math -fopenmp-simd ${flags_${set}})
         set_target_properties(${kernels} PROPERTIES
             POSITION_INDEPENDENT_CODE "${BUILD_SHARED_LIBS}" CXX_VISIBILITY_PRESET hidden)
         set_property(TARGET ${target} APPEND PROPERTY GLASSGRAD_KERNELS ${kernels})

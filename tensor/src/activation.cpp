@@ -1,78 +1,94 @@
-// Activations: functions of each element that bend a network. Their tails are exact: what an
-// infinity or a large number times 0 would make NaN is taken to its limit.
+// Activations: functions of each element that bend a network, and their derivatives.
 
+#include <glassgrad/tensor/detail/slopes.hpp>
 #include <glassgrad/tensor/ops.hpp>
 
 #include "elementwise.hpp"
 
-#include <cmath>
-
 namespace glassgrad {
 
-using detail::map_float;
+using detail::map_kernel;
 
-namespace {
-
-constexpr double root_half = 0.70710678118654752440;
-
-template <class T>
-T logistic(T x) {
-    // exp of a negative number only, so that nothing overflows.
-    const T e = std::exp(-std::abs(x));
-    return (x < 0 ? e : T{1}) / (1 + e);
+Tensor tanh(const Tensor& x) {
+    return map_kernel("tanh", x, [](const auto& map) { return map.tanh; });
 }
 
-/// x times a share in [0, 1] that falls to 0 faster than x grows.
-template <class T>
-T shared(T x, T share) {
-    return share == 0 ? -T{0} : x * share;
+Tensor sigmoid(const Tensor& x) {
+    return map_kernel("sigmoid", x, [](const auto& map) { return map.sigmoid; });
+}
+
+Tensor softplus(const Tensor& x) {
+    return map_kernel("softplus", x, [](const auto& map) { return map.softplus; });
+}
+
+Tensor relu(const Tensor& x) {
+    return map_kernel("relu", x, [](const auto& map) { return map.relu; });
+}
+
+Tensor leaky_relu(const Tensor& x, double negative_slope) {
+    return map_kernel("leaky_relu", x, negative_slope,
+                      [](const auto& map) { return map.leaky_relu; });
+}
+
+Tensor elu(const Tensor& x, double alpha) {
+    return map_kernel("elu", x, alpha, [](const auto& map) { return map.elu; });
+}
+
+Tensor gelu(const Tensor& x, const GeluOptions& options) {
+    const bool by_tanh = options.approximate == Approximate::tanh;
+    return map_kernel("gelu", x,
+                      [=](const auto& map) { return by_tanh ? map.gelu_tanh : map.gelu; });
+}
+
+Tensor silu(const Tensor& x) {
+    return map_kernel("silu", x, [](const auto& map) { return map.silu; });
+}
+
+namespace detail {
+namespace {
+
+template <class F>
+Tensor pulled_back(std::string_view op, const Tensor& x, const Tensor& gy, const F& choose) {
+    require_same_type(op, x, gy);
+    if (x.shape() != gy.shape()) {
+        fail<ShapeError>("{}: the gradient has shape {}, the values {}", op, gy.shape(), x.shape());
+    }
+    return with_float(op, x.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        const auto kernel = choose(kernels<T>().slope);
+        const T* in = x.data<T>();
+        const T* g = gy.data<T>();
+        Tensor result = Tensor::empty(x.shape(), x.dtype());
+        T* out = result.mutable_data<T>();
+        for_elements(result.numel(), [&](std::int64_t begin, std::int64_t end) {
+            kernel(end - begin, in + begin, g + begin, out + begin);
+        });
+        return result;
+    });
 }
 
 }  // namespace
 
-Tensor tanh(const Tensor& x) {
-    return map_float("tanh", x, [](auto v) { return std::tanh(v); });
+Tensor tanh_vjp(const Tensor& y, const Tensor& gy) {
+    return pulled_back("tanh_vjp", y, gy, [](const auto& slope) { return slope.tanh; });
+}
+Tensor sigmoid_vjp(const Tensor& y, const Tensor& gy) {
+    return pulled_back("sigmoid_vjp", y, gy, [](const auto& slope) { return slope.sigmoid; });
+}
+Tensor relu_vjp(const Tensor& y, const Tensor& gy) {
+    return pulled_back("relu_vjp", y, gy, [](const auto& slope) { return slope.relu; });
+}
+Tensor softplus_vjp(const Tensor& x, const Tensor& gy) {
+    return pulled_back("softplus_vjp", x, gy, [](const auto& slope) { return slope.softplus; });
+}
+Tensor gelu_vjp(const Tensor& x, const Tensor& gy, const GeluOptions& options) {
+    const bool by_tanh = options.approximate == Approximate::tanh;
+    return pulled_back("gelu_vjp", x, gy,
+                       [=](const auto& slope) { return by_tanh ? slope.gelu_tanh : slope.gelu; });
+}
+Tensor silu_vjp(const Tensor& x, const Tensor& gy) {
+    return pulled_back("silu_vjp", x, gy, [](const auto& slope) { return slope.silu; });
 }
 
-Tensor sigmoid(const Tensor& x) {
-    return map_float("sigmoid", x, [](auto v) { return logistic(v); });
-}
-
-Tensor softplus(const Tensor& x) {
-    return map_float("softplus", x, [](auto v) {
-        return (v > 0 ? v : decltype(v){0}) + std::log1p(std::exp(-std::abs(v)));
-    });
-}
-
-Tensor relu(const Tensor& x) {
-    return map_float("relu", x, [](auto v) { return v < 0 ? decltype(v){0} : v; });
-}
-
-Tensor leaky_relu(const Tensor& x, double negative_slope) {
-    return map_float("leaky_relu", x, [=](auto v) {
-        return v > 0 ? v : static_cast<decltype(v)>(negative_slope) * v;
-    });
-}
-
-Tensor elu(const Tensor& x, double alpha) {
-    return map_float("elu", x, [=](auto v) {
-        return v > 0 ? v : static_cast<decltype(v)>(alpha) * std::expm1(v);
-    });
-}
-
-// In f64 for f32 as well: arguments that are rounded cost digits of the tails.
-Tensor gelu(const Tensor& x, const GeluOptions& options) {
-    if (options.approximate == Approximate::tanh) {
-        return map_float("gelu", x, [](double v) {
-            // (1 + tanh(u)) / 2 = sigmoid(2 u), which keeps its digits far left.
-            return shared(v, logistic(2 * gelu_tanh_scale * (v + gelu_tanh_cubic * v * v * v)));
-        });
-    }
-    return map_float("gelu", x, [](double v) { return shared(v, std::erfc(-v * root_half) / 2); });
-}
-
-Tensor silu(const Tensor& x) {
-    return map_float("silu", x, [](auto v) { return shared(v, logistic(v)); });
-}
-
+}  // namespace detail
 }  // namespace glassgrad

@@ -13,6 +13,7 @@ using detail::fail;
 using detail::hint;
 using detail::map;
 using detail::map_float;
+using detail::map_kernel;
 using detail::require_same_type;
 using detail::scalar;
 using detail::with_float;
@@ -184,25 +185,25 @@ Tensor& operator*=(Tensor& a, double b) {
 }
 
 Tensor exp(const Tensor& x) {
-    return detail::map_kernel("exp", x, [](const auto& kernels) { return kernels.exp; });
+    return map_kernel("exp", x, [](const auto& map) { return map.exp; });
 }
 Tensor expm1(const Tensor& x) {
-    return map_float("expm1", x, [](auto v) { return std::expm1(v); });
+    return map_kernel("expm1", x, [](const auto& map) { return map.expm1; });
 }
 Tensor log(const Tensor& x) {
-    return map_float("log", x, [](auto v) { return std::log(v); });
+    return map_kernel("log", x, [](const auto& map) { return map.log; });
 }
 Tensor log1p(const Tensor& x) {
-    return map_float("log1p", x, [](auto v) { return std::log1p(v); });
+    return map_kernel("log1p", x, [](const auto& map) { return map.log1p; });
 }
 Tensor sqrt(const Tensor& x) {
-    return map_float("sqrt", x, [](auto v) { return std::sqrt(v); });
+    return map_kernel("sqrt", x, [](const auto& map) { return map.sqrt; });
 }
 Tensor rsqrt(const Tensor& x) {
-    return map_float("rsqrt", x, [](auto v) { return 1 / std::sqrt(v); });
+    return map_kernel("rsqrt", x, [](const auto& map) { return map.rsqrt; });
 }
 Tensor reciprocal(const Tensor& x) {
-    return map_float("reciprocal", x, [](auto v) { return 1 / v; });
+    return map_kernel("reciprocal", x, [](const auto& map) { return map.reciprocal; });
 }
 Tensor sin(const Tensor& x) {
     return map_float("sin", x, [](auto v) { return std::sin(v); });
@@ -211,7 +212,7 @@ Tensor cos(const Tensor& x) {
     return map_float("cos", x, [](auto v) { return std::cos(v); });
 }
 Tensor erf(const Tensor& x) {
-    return map_float("erf", x, [](auto v) { return std::erf(v); });
+    return map_kernel("erf", x, [](const auto& map) { return map.erf; });
 }
 
 Tensor square(const Tensor& x) {

@@ -90,18 +90,35 @@ Tensor map_float(std::string_view op, const Tensor& x, const F& f) {
     });
 }
 
-/// y = kernel(x), where choose(kernels) is the kernel of the element type.
+/// y = kernel(x), where choose(maps) is the kernel of the element type.
 template <class F>
 Tensor map_kernel(std::string_view op, const Tensor& x, const F& choose) {
     require_defined(op, x);
     return with_float(op, x.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
-        const auto kernel = choose(kernels<T>());
+        const auto kernel = choose(kernels<T>().map);
         const T* in = x.data<T>();
         Tensor result = Tensor::empty(x.shape(), x.dtype());
         T* out = result.mutable_data<T>();
         for_elements(result.numel(), [&](std::int64_t begin, std::int64_t end) {
             kernel(end - begin, in + begin, out + begin);
+        });
+        return result;
+    });
+}
+
+/// y = kernel(number, x).
+template <class F>
+Tensor map_kernel(std::string_view op, const Tensor& x, double number, const F& choose) {
+    require_defined(op, x);
+    return with_float(op, x.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        const auto kernel = choose(kernels<T>().map);
+        const T* in = x.data<T>();
+        Tensor result = Tensor::empty(x.shape(), x.dtype());
+        T* out = result.mutable_data<T>();
+        for_elements(result.numel(), [&](std::int64_t begin, std::int64_t end) {
+            kernel(end - begin, static_cast<T>(number), in + begin, out + begin);
         });
         return result;
     });

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 using namespace glassgrad::detail;
@@ -25,6 +26,18 @@ const Kernels<T>& of(const KernelTable& table) {
     } else {
         return table.of_double;
     }
+}
+
+/// What references are computed in.
+template <class T>
+using Wide = std::conditional_t<sizeof(T) == sizeof(float), double, long double>;
+
+/// Equal to the bit, or both NaN.
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](T x, T y) {
+        return (x == y && std::signbit(x) == std::signbit(y)) || (std::isnan(x) && std::isnan(y));
+    });
 }
 
 /// Distance from a reference in units in its last place; infinite where only one is NaN or
@@ -66,20 +79,48 @@ std::vector<T> numbers(std::int64_t n, double low, double high) {
     return x;
 }
 
-/// The largest distance of kernel(x) from `reference`, of each element of its own.
+/// The largest distance of kernel(x) from `reference`, in place as well, and cut in pieces, where
+/// it must be the same to the bit.
 template <class T, class Kernel, class Reference>
 double worst(const Kernel& kernel, const Reference& reference, double low, double high) {
+    constexpr double never = std::numeric_limits<double>::infinity();
     double distance = 0;
     for (const std::int64_t n : sizes) {
         const std::vector<T> x = numbers<T>(n, low, high);
         std::vector<T> y(x.size() + 1, T{7});
         kernel(n, x.data(), y.data());
         for (std::size_t i = 0; i < x.size(); ++i) {
-            distance = std::max(distance, ulps(y[i], reference(x[i])));
+            distance = std::max(distance, ulps(y[i], static_cast<T>(reference(Wide<T>(x[i])))));
         }
-        if (y.back() != 7) return std::numeric_limits<double>::infinity();
+        if (y.back() != 7) return never;
+        std::vector<T> pieces = x;
+        pieces.push_back(7);
+        for (std::int64_t at = 0, size = 1; at < n; at += size, size = size * 2 + 1) {
+            kernel(std::min(size, n - at), pieces.data() + at, pieces.data() + at);
+        }
+        if (!same_bits(pieces, y)) return never;
     }
     return distance;
+}
+
+/// The largest error of slope(x, gy) against gy reference(x), in units of gy.
+template <class T, class Kernel, class Reference>
+double worst_slope(const Kernel& kernel, const Reference& reference, double low, double high) {
+    double distance = 0;
+    for (const std::int64_t n : sizes) {
+        const std::vector<T> x = numbers<T>(n, low, high);
+        std::vector<T> gy(x.size());
+        for (std::size_t i = 0; i < gy.size(); ++i) gy[i] = T(i % 7) - T(2.75);
+        std::vector<T> gx = gy;
+        kernel(n, x.data(), gx.data(), gx.data());
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            const Wide<T> wanted = Wide<T>(gy[i]) * reference(Wide<T>(x[i]));
+            if (ulps(gx[i], static_cast<T>(wanted)) == 0) continue;
+            const double off = static_cast<double>(std::abs(gx[i] - wanted) / std::abs(gy[i]));
+            distance = off >= 0 ? std::max(distance, off) : INFINITY;
+        }
+    }
+    return distance / static_cast<double>(std::numeric_limits<T>::epsilon());
 }
 
 }  // namespace
@@ -87,13 +128,108 @@ double worst(const Kernel& kernel, const Reference& reference, double low, doubl
 TEMPLATE_TEST_CASE("a kernel is its reference to rounding, in each set of instructions",
                    "[kernels]", float, double) {
     using T = TestType;
+    using W = Wide<T>;
     for (const InstructionSet& set : instruction_sets()) {
         CAPTURE(set.name);
         const KernelTable table = set.kernels();
-        const Kernels<T>& kernels = of<T>(table);
+        const Maps<T>& map = of<T>(table).map;
         const double far = sizeof(T) == sizeof(float) ? 110 : 760;
-        CHECK(worst<T>(
-                  kernels.exp, [](T x) { return std::exp(x); }, -far, far) <= 2);
+        const auto near = [](auto kernel, auto reference, double low, double high) {
+            return worst<T>(kernel, reference, low, high);
+        };
+        const auto shared = [](W x, W share) { return share == 0 ? -W{0} : x * share; };
+        const auto sigmoid = [](W x) {
+            const W e = std::exp(-std::abs(x));
+            return (x < 0 ? e : 1) / (1 + e);
+        };
+        CHECK(near(
+                  map.exp, [](W x) { return std::exp(x); }, -far, far) <= 2);
+        CHECK(near(
+                  map.expm1, [](W x) { return std::expm1(x); }, -2, 2) <= 3);
+        CHECK(near(
+                  map.expm1, [](W x) { return std::expm1(x); }, -far, far) <= 3);
+        CHECK(near(
+                  map.log, [](W x) { return std::log(x); }, 0, 2) <= 2);
+        CHECK(near(
+                  map.log, [](W x) { return std::log(x); }, 0, 1e30) <= 2);
+        CHECK(near(
+                  map.log1p, [](W x) { return std::log1p(x); }, -1, 2) <= 3);
+        CHECK(near(
+                  map.log1p, [](W x) { return std::log1p(x); }, -1e-3, 1e-3) <= 3);
+        CHECK(near(
+                  map.sqrt, [](W x) { return std::sqrt(x); }, 0, 9) <= 0.5);
+        CHECK(near(
+                  map.rsqrt, [](W x) { return 1 / std::sqrt(x); }, 0, 9) <= 2);
+        CHECK(near(
+                  map.reciprocal, [](W x) { return 1 / x; }, -9, 9) <= 0.5);
+        CHECK(near(
+                  map.erf, [](W x) { return std::erf(x); }, -4, 4) <= 3);
+        CHECK(near(
+                  map.tanh, [](W x) { return std::tanh(x); }, -12, 12) <= 4);
+        CHECK(near(map.sigmoid, sigmoid, -far, far) <= 4);
+        CHECK(near(
+                  map.softplus,
+                  [](W x) { return std::max(x, W{0}) + std::log1p(std::exp(-std::abs(x))); }, -30,
+                  30) <= 4);
+        CHECK(near(
+                  map.relu, [](W x) { return x < 0 ? W{0} : x; }, -1, 1) == 0);
+        CHECK(near(
+                  map.silu, [&](W x) { return shared(x, sigmoid(x)); }, -80, 80) <= 5);
+        CHECK(near(
+                  map.gelu, [&](W x) { return shared(x, std::erfc(-x / std::sqrt(W{2})) / 2); },
+                  -12, 12) <= 8);
+        CHECK(near(
+                  map.gelu_tanh,
+                  [&](W x) {
+                      const W u = std::sqrt(8 / std::acos(W{-1})) * (x + W{0.044715L} * x * x * x);
+                      return shared(x, sigmoid(u));
+                  },
+                  -9, 9) <= 8);
+    }
+}
+
+TEMPLATE_TEST_CASE("the slope of an activation is its reference, in each set of instructions",
+                   "[kernels]", float, double) {
+    using T = TestType;
+    using W = Wide<T>;
+    for (const InstructionSet& set : instruction_sets()) {
+        CAPTURE(set.name);
+        const KernelTable table = set.kernels();
+        const Slopes<T>& slope = of<T>(table).slope;
+        const auto far = [](auto kernel, auto reference) {
+            return worst_slope<T>(kernel, reference, -12, 12);
+        };
+        const W pi = std::acos(W{-1});
+        const auto limits = [](W x, W flat, auto f) {
+            return std::abs(x) > flat ? (x > 0 ? W{1} : W{0}) : f(x);
+        };
+        const auto sigmoid = [](W x) { return 1 / (1 + std::exp(-x)); };
+        CHECK(worst_slope<T>(
+                  slope.tanh, [](W y) { return 1 - y * y; }, -1, 1) <= 1);
+        CHECK(worst_slope<T>(
+                  slope.sigmoid, [](W y) { return y * (1 - y); }, 0, 1) <= 1);
+        CHECK(far(slope.relu, [](W y) { return y > 0 ? W{1} : W{0}; }) == 0);
+        CHECK(far(slope.softplus, sigmoid) <= 2);
+        CHECK(far(slope.silu, [&](W x) {
+                  return limits(x, 800, [&](W z) {
+                      const W s = sigmoid(z);
+                      return s * (1 + z * (1 - s));
+                  });
+              }) <= 4);
+        CHECK(far(slope.gelu, [&](W x) {
+                  return limits(x, 40, [&](W z) {
+                      return std::erfc(-z / std::sqrt(W{2})) / 2 +
+                             z * std::exp(-z * z / 2) / std::sqrt(2 * pi);
+                  });
+              }) <= 4);
+        CHECK(far(slope.gelu_tanh, [&](W x) {
+                  return limits(x, 40, [&](W z) {
+                      const W twice = std::sqrt(8 / pi);
+                      const W cubic = W{0.044715L};
+                      const W p = sigmoid(twice * (z + cubic * z * z * z));
+                      return p + z * p * (1 - p) * twice * (1 + 3 * cubic * z * z);
+                  });
+              }) <= 8);
     }
 }
 

@@ -2,8 +2,11 @@
 // is exactly 0 or 1 already, so that infinities and overflow make no NaN.
 
 #include <glassgrad/autograd/ops.hpp>
+#include <glassgrad/tensor/detail/slopes.hpp>
 
 #include "family.hpp"
+
+#include <type_traits>
 
 namespace glassgrad {
 
@@ -117,6 +120,16 @@ constexpr OpRow rows[] = {
      .samples = [] { return smooth(silu, "F.silu(a)"); }},
 };
 
+/// A derivative in one pass on Tensors, by its steps when it is to be differentiated itself.
+template <class V, class Fused, class Steps>
+V pulled_back(const V& x, const V& gy, const Fused& fused, const Steps& steps) {
+    if constexpr (std::is_same_v<V, Tensor>) {
+        return fused(x, gy);
+    } else {
+        return grad_enabled() ? steps() : Variable(fused(x.value(), gy.value()));
+    }
+}
+
 /// gy where x > 0, `left` elsewhere: for functions that are x on the right.
 template <class V>
 V right_or(const V& x, const V& gy, const V& left) {
@@ -151,21 +164,34 @@ Variable tanh(const Variable& x) {
     return record(
         find(rows, "tanh"), [&] { return tanh(x.value()); },
         edge(
-            x, [](const auto& gy, const auto& y) { return gy * (1.0 - y * y); }, result));
+            x,
+            [](const auto& gy, const auto& y) {
+                return pulled_back(y, gy, detail::tanh_vjp, [&] { return gy * (1.0 - y * y); });
+            },
+            result));
 }
 
 Variable sigmoid(const Variable& x) {
     return record(
         find(rows, "sigmoid"), [&] { return sigmoid(x.value()); },
         edge(
-            x, [](const auto& gy, const auto& y) { return gy * (y * (1.0 - y)); }, result));
+            x,
+            [](const auto& gy, const auto& y) {
+                return pulled_back(y, gy, detail::sigmoid_vjp,
+                                   [&] { return gy * (y * (1.0 - y)); });
+            },
+            result));
 }
 
 Variable softplus(const Variable& x) {
     return record(
         find(rows, "softplus"), [&] { return softplus(x.value()); },
         edge(
-            x, [](const auto& gy, const auto& in) { return gy * sigmoid(in); }, x));
+            x,
+            [](const auto& gy, const auto& in) {
+                return pulled_back(in, gy, detail::softplus_vjp, [&] { return gy * sigmoid(in); });
+            },
+            x));
 }
 
 Variable relu(const Variable& x) {
@@ -174,8 +200,10 @@ Variable relu(const Variable& x) {
         edge(
             x,
             [](const auto& gy, const auto& y) {
-                const Tensor zero = zeros({}, y.dtype());
-                return where(greater(tensor_of(y), zero), gy, zero);
+                return pulled_back(y, gy, detail::relu_vjp, [&] {
+                    const Tensor zero = zeros({}, y.dtype());
+                    return where(greater(tensor_of(y), zero), gy, zero);
+                });
             },
             result));
 }
@@ -217,8 +245,12 @@ Variable gelu(const Variable& x, const GeluOptions& options) {
         },
         edge(
             x,
-            [approximate](const auto& gy, const auto& in) {
-                return gy * gelu_slope(in, approximate);
+            [options](const auto& gy, const auto& in) {
+                const auto fused = [&](const Tensor& values, const Tensor& g) {
+                    return detail::gelu_vjp(values, g, options);
+                };
+                return pulled_back(in, gy, fused,
+                                   [&] { return gy * gelu_slope(in, options.approximate); });
             },
             x));
 }
@@ -229,10 +261,12 @@ Variable silu(const Variable& x) {
         edge(
             x,
             [](const auto& gy, const auto& in) {
-                // Beyond ±800, sigmoid is exactly 0 or 1, in f64 too.
-                const auto z = clamp(in, {.min = -800, .max = 800});
-                const auto s = sigmoid(z);
-                return gy * (s * (z * (1.0 - s) + 1.0));
+                return pulled_back(in, gy, detail::silu_vjp, [&] {
+                    // Beyond ±800, sigmoid is exactly 0 or 1, in f64 too.
+                    const auto z = clamp(in, {.min = -800, .max = 800});
+                    const auto s = sigmoid(z);
+                    return gy * (s * (z * (1.0 - s) + 1.0));
+                });
             },
             x));
 }

@@ -1,37 +1,51 @@
 #pragma once
-// exp without branches, so that compilers turn loops of it into vector code.
+// exp and expm1 without branches, so that compilers turn loops of them into vector code.
+
+#include "isa.hpp"
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 
 namespace glassgrad::detail::GLASSGRAD_ISA {
 
-/// exp(x) within 2 units in the last place: 2^n times a Taylor polynomial of the rest, |r| <=
-/// ln(2) / 2. Gradual underflow, infinities and NaN as exp has them.
 template <class T>
-inline T fast_exp(T x) noexcept {
-    constexpr bool narrow = std::is_same_v<T, float>;
-    using Bits = std::conditional_t<narrow, std::uint32_t, std::uint64_t>;
-    constexpr int digits = std::numeric_limits<T>::digits - 1;
-    constexpr T log2e = static_cast<T>(1.4426950408889634074);
-    // ln(2) in two parts: products of the first with n are exact.
-    constexpr T ln2_high = narrow ? T(0.693359375) : T(0x1.62e42fee00000p-1);
-    constexpr T ln2_low = narrow ? T(-2.12194440054690583e-4) : T(0x1.a39ef35793c76p-33);
-    // Beyond these the result is 0 and infinity.
-    constexpr T lowest = narrow ? T(-104) : T(-746);
-    constexpr T highest = narrow ? T(89) : T(710);
-    // Adding 1.5 2^digits leaves the nearest whole number in the lowest bits.
-    constexpr T magic = static_cast<T>(Bits{3} << (digits - 1));
-    constexpr Bits exponent_bias = std::numeric_limits<T>::max_exponent - 1;
+using BitsOf = std::conditional_t<sizeof(T) == sizeof(float), std::uint32_t, std::uint64_t>;
 
-    const T low = x < lowest ? lowest : x;
-    const T bounded = low > highest ? highest : low;
-    const T n = (bounded * log2e + magic) - magic;
-    const T r = mul_add(-n, ln2_low, mul_add(-n, ln2_high, bounded));
+/// x = n ln(2) + r with a whole n and |r| <= ln(2) / 2.
+template <class T>
+struct ExpParts {
+    static constexpr bool narrow = sizeof(T) == sizeof(float);
+    static constexpr int digits = std::numeric_limits<T>::digits - 1;
+    // Adding 1.5 2^digits leaves the nearest whole number in the lowest bits.
+    static constexpr T magic = static_cast<T>(BitsOf<T>{3} << (digits - 1));
+
+    T n;
+    T r;
+
+    GLASSGRAD_INLINE explicit ExpParts(T x) noexcept {
+        constexpr T log2e = static_cast<T>(1.4426950408889634074);
+        // ln(2) in two parts: products of the first with n are exact.
+        constexpr T ln2_high = narrow ? T(0.693359375) : T(0x1.62e42fee00000p-1);
+        constexpr T ln2_low = narrow ? T(-2.12194440054690583e-4) : T(0x1.a39ef35793c76p-33);
+        n = (x * log2e + magic) - magic;
+        r = mul_add(-n, ln2_low, mul_add(-n, ln2_high, x));
+    }
+
+    /// 2^shifted, for what is left of it after `magic` was added.
+    GLASSGRAD_INLINE static T power(T shifted) noexcept {
+        constexpr BitsOf<T> bias = std::numeric_limits<T>::max_exponent - 1;
+        return std::bit_cast<T>((std::bit_cast<BitsOf<T>>(shifted) + bias) << digits);
+    }
+};
+
+/// (exp(r) - 1 - r) / r² for |r| <= ln(2) / 2, by its Taylor series.
+template <class T>
+GLASSGRAD_INLINE T exp_rest(T r) noexcept {
     T sum;
-    if constexpr (narrow) {
+    if constexpr (sizeof(T) == sizeof(float)) {
         sum = T(1.0 / 5040);
     } else {
         sum = T(1.0 / 6227020800.0);
@@ -46,16 +60,49 @@ inline T fast_exp(T x) noexcept {
     sum = mul_add(sum, r, T(1.0 / 120));
     sum = mul_add(sum, r, T(1.0 / 24));
     sum = mul_add(sum, r, T(1.0 / 6));
-    sum = mul_add(sum, r, T(0.5));
-    sum = mul_add(sum, r, T(1));
-    sum = mul_add(sum, r, T(1));
+    return mul_add(sum, r, T(0.5));
+}
+
+/// exp(x + low), for a `low` of the size of what x lost when it was rounded.
+template <bool HasLow, class T>
+GLASSGRAD_INLINE T exp_of_sum(T x, T low) noexcept {
+    using Parts = ExpParts<T>;
+    constexpr bool narrow = Parts::narrow;
+    // Beyond these the result is 0 and infinity.
+    constexpr T lowest = narrow ? T(-104) : T(-746);
+    constexpr T highest = narrow ? T(89) : T(710);
+    const T over = x < lowest ? lowest : x;
+    const Parts parts(over > highest ? highest : over);
+    const T n = parts.n;
+    const T r = HasLow ? parts.r + low : parts.r;
+    const T sum = mul_add(mul_add(exp_rest(r), r, T(1)), r, T(1));
     // In two factors, since 2^n itself may be too large or too small; the last one rounds.
-    const T first = n * T(0.5) + magic;
-    const T second = n - (first - magic) + magic;
-    const auto power = [](T shifted) {
-        return std::bit_cast<T>((std::bit_cast<Bits>(shifted) + exponent_bias) << digits);
-    };
-    return sum * power(first) * power(second);
+    const T first = n * T(0.5) + Parts::magic;
+    const T second = n - (first - Parts::magic) + Parts::magic;
+    return sum * Parts::power(first) * Parts::power(second);
+}
+
+/// exp(x) within 2 units in the last place. Gradual underflow, infinities and NaN as exp has them.
+template <class T>
+GLASSGRAD_INLINE T fast_exp(T x) noexcept {
+    return exp_of_sum<false>(x, T{0});
+}
+
+/// exp(x) - 1 within 3 units in the last place, near 0 as well.
+template <class T>
+GLASSGRAD_INLINE T fast_expm1(T x) noexcept {
+    using Parts = ExpParts<T>;
+    // Beyond these the result is -1 and infinity.
+    constexpr T lowest = -40;
+    constexpr T highest = Parts::narrow ? T(89) : T(710);
+    const T over = x < lowest ? lowest : x;
+    const Parts parts(over > highest ? highest : over);
+    const T r = parts.r;
+    const T sum = mul_add(exp_rest(r), r * r, r);
+    // Half of 2^n, which itself may be too large.
+    const T half = Parts::power(parts.n - T(1) + Parts::magic);
+    const T y = T(2) * mul_add(half, sum, half - T(0.5));
+    return x == 0 ? x : y;
 }
 
 }  // namespace glassgrad::detail::GLASSGRAD_ISA

@@ -13,12 +13,32 @@
 
 namespace glassgrad::detail {
 
+/// y[i] = f(x[i]) of each element, for a function of that name.
+template <class T>
+struct Maps {
+    using Map = void (*)(std::int64_t n, const T* x, T* y);
+    using MapWith = void (*)(std::int64_t n, T number, const T* x, T* y);
+
+    Map exp, expm1, log, log1p, sqrt, rsqrt, reciprocal, erf;
+    Map tanh, sigmoid, softplus, relu, gelu, gelu_tanh, silu;
+    MapWith leaky_relu, elu;
+};
+
+/// gx[i] = gy[i] times the slope of a function of that name at x[i]; tanh, sigmoid and relu get
+/// their result y instead of x.
+template <class T>
+struct Slopes {
+    using Slope = void (*)(std::int64_t n, const T* x, const T* gy, T* gx);
+
+    Slope tanh, sigmoid, softplus, relu, gelu, gelu_tanh, silu;
+};
+
 /// Loops for elements of type T (float, double). A result may lie where an operand of the same
 /// size lies; other overlaps are not allowed.
 template <class T>
 struct Kernels {
-    /// y[i] = exp(x[i])
-    void (*exp)(std::int64_t n, const T* x, T* y);
+    Maps<T> map;
+    Slopes<T> slope;
     /// The sum of x[i]², in f64 and in an order that n alone fixes.
     double (*sum_of_squares)(std::int64_t n, const T* x);
     ProductKernels<T> products;

@@ -1,0 +1,140 @@
+// Activations and their derivatives. Tails are exact: what an infinity or a large number times 0
+// would make NaN is taken to its limit.
+
+#include "each.hpp"
+#include "fast_log.hpp"
+#include "gauss.hpp"
+#include "sigmoid.hpp"
+
+namespace glassgrad::detail::GLASSGRAD_ISA {
+namespace {
+
+/// x times a share in [0, 1] that falls to 0 faster than x grows.
+template <class T>
+GLASSGRAD_INLINE T shared(T x, T share) noexcept {
+    return share == 0 ? -T{0} : x * share;
+}
+
+/// x in [-far, far].
+template <class T>
+GLASSGRAD_INLINE T bounded(T x, T far) noexcept {
+    const T over = x < -far ? -far : x;
+    return over > far ? far : over;
+}
+
+constexpr long double twice_scale = 1.59576912160573071175978423973L;  // sqrt(8 / pi)
+constexpr long double cubic = 0.044715L;
+
+/// (1 + tanh(u)) / 2 = sigmoid(2 u), which keeps its digits far left, for u = scale (x + cubic x³).
+/// f32 rounds 2 u too early for that, so that a second number holds what it loses.
+template <class T>
+GLASSGRAD_INLINE Logistic<T> tanh_share(T x) noexcept {
+    constexpr T c1 = static_cast<T>(twice_scale);
+    constexpr T c3 = static_cast<T>(twice_scale * cubic);
+    constexpr T c1_lost = static_cast<T>(twice_scale - c1);
+    constexpr T c3_lost = static_cast<T>(twice_scale * cubic - c3);
+    const T square = x * x;
+    const T bend = c3 * square;
+    const T factor = c1 + bend;
+    const T bend_lost = lost_of_product(c3, square, bend) +
+                        mul_add(c3, lost_of_product(x, x, square), c3_lost * square);
+    const T moved = factor - c1;
+    const T factor_lost = (c1 - (factor - moved)) + (bend - moved) + (bend_lost + c1_lost);
+    const T u = x * factor;
+    return Logistic<T>::of_sum(u, mul_add(x, factor_lost, lost_of_product(x, factor, u)));
+}
+
+// Beyond ±40, P of gelu is exactly 0 or 1 and its slope 0, in f64 too.
+constexpr int gelu_far = 40;
+
+template <class T>
+GLASSGRAD_INLINE T gelu_slope(T x) noexcept {
+    const T z = bounded(x, T(gelu_far));
+    const Normal<T> normal(z);
+    return mul_add(z * T(0.39894228040143267794), normal.bell, normal.share);
+}
+
+template <class T>
+GLASSGRAD_INLINE T gelu_tanh_slope(T x) noexcept {
+    const T z = bounded(x, T(gelu_far));
+    const Logistic<T> p = tanh_share(z);
+    const T bend = mul_add(static_cast<T>(3 * twice_scale * cubic) * z, z, T(twice_scale));
+    return mul_add(z * p.share * p.rest, bend, p.share);
+}
+
+template <class T>
+GLASSGRAD_INLINE T silu_slope(T x) noexcept {
+    // Beyond ±800, sigmoid is exactly 0 or 1, in f64 too.
+    const T z = bounded(x, T(800));
+    const Logistic<T> s(z);
+    return s.share * mul_add(z, s.rest, T{1});
+}
+
+template <class T>
+GLASSGRAD_INLINE T softplus(T x) noexcept {
+    return (x > 0 ? x : x != x ? x : T{0}) + fast_log1p(fast_exp(-std::abs(x)));
+}
+
+template <class T>
+void add(Maps<T>& maps) {
+    using N = std::int64_t;
+    maps.tanh = [](N n, const T* x, T* y) { each(n, x, y, [](T v) { return fast_tanh(v); }); };
+    maps.sigmoid = [](N n, const T* x, T* y) { each(n, x, y, [](T v) { return logistic(v); }); };
+    maps.softplus = [](N n, const T* x, T* y) { each(n, x, y, [](T v) { return softplus(v); }); };
+    maps.relu = [](N n, const T* x, T* y) { each(n, x, y, [](T v) { return v < 0 ? T{0} : v; }); };
+    maps.leaky_relu = [](N n, T slope, const T* x, T* y) {
+        each(n, x, y, [slope](T v) { return v > 0 ? v : slope * v; });
+    };
+    maps.elu = [](N n, T alpha, const T* x, T* y) {
+        each(n, x, y, [alpha](T v) { return v > 0 ? v : alpha * fast_expm1(v); });
+    };
+    maps.gelu = [](N n, const T* x, T* y) {
+        each(n, x, y, [](T v) { return shared(v, Normal<T>(v).share); });
+    };
+    maps.gelu_tanh = [](N n, const T* x, T* y) {
+        each(n, x, y, [](T v) {
+            const T z = bounded(v, T(gelu_far));
+            return shared(v, tanh_share(z).share);
+        });
+    };
+    maps.silu = [](N n, const T* x, T* y) {
+        each(n, x, y, [](T v) { return shared(v, logistic(v)); });
+    };
+}
+
+template <class T>
+void add(Slopes<T>& slopes) {
+    using N = std::int64_t;
+    slopes.tanh = [](N n, const T* y, const T* gy, T* gx) {
+        each(n, y, gy, gx, [](T v, T g) { return g * (T{1} - v * v); });
+    };
+    slopes.sigmoid = [](N n, const T* y, const T* gy, T* gx) {
+        each(n, y, gy, gx, [](T v, T g) { return g * (v * (T{1} - v)); });
+    };
+    slopes.softplus = [](N n, const T* x, const T* gy, T* gx) {
+        each(n, x, gy, gx, [](T v, T g) { return g * logistic(v); });
+    };
+    slopes.relu = [](N n, const T* y, const T* gy, T* gx) {
+        each(n, y, gy, gx, [](T v, T g) { return v > 0 ? g : T{0}; });
+    };
+    slopes.gelu = [](N n, const T* x, const T* gy, T* gx) {
+        each(n, x, gy, gx, [](T v, T g) { return g * gelu_slope(v); });
+    };
+    slopes.gelu_tanh = [](N n, const T* x, const T* gy, T* gx) {
+        each(n, x, gy, gx, [](T v, T g) { return g * gelu_tanh_slope(v); });
+    };
+    slopes.silu = [](N n, const T* x, const T* gy, T* gx) {
+        each(n, x, gy, gx, [](T v, T g) { return g * silu_slope(v); });
+    };
+}
+
+}  // namespace
+
+void add_activations(KernelTable& table) {
+    add(table.of_float.map);
+    add(table.of_double.map);
+    add(table.of_float.slope);
+    add(table.of_double.slope);
+}
+
+}  // namespace glassgrad::detail::GLASSGRAD_ISA
