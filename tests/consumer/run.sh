@@ -103,6 +103,10 @@ check_installed() {
     pkg_config_build "$kind-pkg-config" "$prefix" "$pc"
     if [[ -x $prefix/bin/glassgrad ]]; then
         quietly "$prefix/bin/glassgrad" --help
+        for page in man/man1/glassgrad.1 bash-completion/completions/glassgrad \
+            zsh/site-functions/_glassgrad fish/vendor_completions.d/glassgrad.fish; do
+            grep -q train "$prefix/share/$page" || fail "$page is not installed"
+        done
         say "$kind-command: ok"
     fi
 }

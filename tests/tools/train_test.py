@@ -6,6 +6,7 @@ usage: train_test.py GLASSGRAD
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -262,13 +263,39 @@ class Train(unittest.TestCase):
         for flag in ("--batch-size", "--resume", "--top-k"):
             self.assertIn(flag, script)
             self.assertIn(flag.replace("-", "\\-"), page)
-        words = subprocess.run(["bash", "-c", script + """
-            COMP_WORDS=(glassgrad train --mi); COMP_CWORD=2; _glassgrad; echo "${COMPREPLY[@]}"
-            COMP_WORDS=(glassgrad in); COMP_CWORD=1; _glassgrad; echo "${COMPREPLY[@]}" """],
-            capture_output=True, text=True, timeout=60)
-        self.assertEqual(words.stdout.splitlines(), ["--micro-batch --micro-batches-per-pass --min-lr --min-delta", "info"],
-                         words.stderr)
-        self.assertEqual(self.run_command("completion", "fish").returncode, 2)
+        for words, expected in (
+                ("in", "info"), ("train --mi", "--micro-batch --micro-batches-per-pass --min-lr "
+                                               "--min-delta"),
+                ("train --optimizer a", "adamw adam"), ("train --bias ", "true false"),
+                ("train x.txt --schedule one", "one_cycle"), ("train --lr ", ""),
+                ("completion ", "bash zsh fish"), ("generate run --te", "--temperature")):
+            *before, last = words.split(" ")
+            done = subprocess.run(["bash", "-c", script + f"""
+                COMP_WORDS=(glassgrad {' '.join(before)} '{last}'); COMP_CWORD={len(before) + 1}
+                _glassgrad; echo "${{COMPREPLY[@]}}" """],
+                capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.stdout, done.stderr), (expected + "\n", ""), words)
+        for shell, line in (("zsh", "'--optimizer=[muon\\: Muon for matrices, AdamW for the rest]"
+                             ":optimizer:(adamw adam sgd lion muon)'"),
+                            ("fish", "-l resume -d 'Go on with the run in --out'")):
+            script = self.run_command("completion", shell).stdout
+            self.assertIn(line, script)
+            program = shutil.which(shell)
+            if program is not None:
+                done = subprocess.run([program, "-n", "/dev/stdin"], input=script, text=True,
+                                      capture_output=True, timeout=60)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(self.run_command("completion", "tcsh").returncode, 2)
+        if shutil.which("groff"):
+            done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z"], input=page, text=True,
+                                  capture_output=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+        if shutil.which("man"):
+            (self.folder / "glassgrad.1").write_text(page)
+            done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", "glassgrad.1"],
+                                  cwd=self.folder, capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("EXIT STATUS", done.stdout.replace("\b", ""))
 
 
 unittest.main()
