@@ -221,7 +221,10 @@ TEST_CASE(
     Variable q = run.model.parameter_at(attention + "q_proj.weight");
     q.mutable_value() = zeros({12, 12});
     run.model.parameter_at(attention + "k_proj.weight").mutable_value() = zeros({12, 12});
-    CHECK(*attention_entropy(run.model, tensor({{1, 2, 3, 4}}, i64)) == Approx(1));
+    const auto entropy = attention_entropy(run.model, tensor({{1, 2, 3, 4}}, i64));
+    REQUIRE(entropy.size() == 1);
+    CHECK(entropy[0].first == "blocks.0.self_attn");
+    CHECK(entropy[0].second == Approx(1));
     Log seen;
     run.trainer.run({.reporters = {&seen}});
     REQUIRE(seen.lines.size() == 5);
@@ -230,21 +233,31 @@ TEST_CASE(
     CHECK(seen.lines[1] ==
           "warning: 'blocks.0.self_attn.q_proj.weight' has not moved since the run began");
 
+    // The second block of two.
     RandomState rng(2);
-    q.mutable_value() = rng.randn({12, 12}, {.dtype = f32}) * 1e4;
-    run.model.parameter_at(attention + "k_proj.weight").mutable_value() =
-        rng.randn({12, 12}, {.dtype = f32});
-    Health health(run.model);
+    Gpt model({.vocab_size = vocabulary,
+               .context_length = 8,
+               .d_model = 12,
+               .num_layers = 2,
+               .num_heads = 2},
+              rng);
+    for (const char* name :
+         {"blocks.1.self_attn.q_proj.weight", "blocks.1.self_attn.k_proj.weight"}) {
+        model.parameter_at(name).mutable_value() = rng.randn({12, 12}, {.dtype = f32}) * 1e3;
+    }
+    Health health(model);
     health.check_attention(tensor({{1, 2, 3, 4}}, i64));
     health.check_attention(tensor({{1, 2, 3, 4}}, i64));
     const Variable apart = sum(q * q);
     health.check_reached(apart);
     const std::vector<std::string> found = health.take();
     REQUIRE(found.size() > 2);
-    CHECK(found[0].starts_with("warning: attention of the first block has collapsed"));
+    CHECK(found[0].starts_with(
+        "warning: attention of 'blocks.1.self_attn' has collapsed: each token looks at one token "
+        "only (entropy "));
     CHECK(found[1].starts_with("warning: 'embedding.weight' gets no gradient: "));
     CHECK(health.take().empty());
-    CHECK(run.model.training());
+    CHECK(model.training());
 }
 
 TEST_CASE("a validation loss that is no number ends the run") {

@@ -60,34 +60,33 @@ bool same_bytes(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-std::optional<double> attention_entropy(CausalModel& model, const Tensor& ids) {
-    MultiHeadAttention* attention = nullptr;
-    for (const auto& [name, module] : model.named_modules()) {
-        attention = dynamic_cast<MultiHeadAttention*>(module);
-        if (attention != nullptr) break;
-    }
-    if (attention == nullptr) return {};
-
+std::vector<std::pair<std::string, double>> attention_entropy(CausalModel& model,
+                                                              const Tensor& ids) {
     struct Unhook {
-        MultiHeadAttention& module;
         CausalModel& model;
         bool training;
-        std::int64_t number;
+        std::vector<std::pair<MultiHeadAttention*, std::int64_t>> hooks;
         ~Unhook() {
-            module.remove_point_hook(number);
+            for (const auto& [module, number] : hooks) module->remove_point_hook(number);
             if (training) model.train();
         }
     };
-    std::optional<double> share;
-    const std::int64_t number = attention->hook_point("weights", [&](const Variable& weights) {
-        share = entropy_share(weights.value());
-        return Variable();
-    });
-    const Unhook unhook{*attention, model, model.training(), number};
+    std::vector<std::pair<std::string, double>> shares;
+    Unhook unhook{model, model.training(), {}};
+    for (const auto& [path, module] : model.named_modules()) {
+        auto* attention = dynamic_cast<MultiHeadAttention*>(module);
+        if (attention == nullptr) continue;
+        const auto note = [&shares, name = path](const Variable& weights) {
+            shares.emplace_back(name, entropy_share(weights.value()));
+            return Variable();
+        };
+        unhook.hooks.emplace_back(attention, attention->hook_point("weights", note));
+    }
+    if (unhook.hooks.empty()) return {};
     const NoGrad no_grad;
     model.eval();
     model(ids);
-    return share;
+    return shares;
 }
 
 void Health::warn(const std::string& about, std::string text) {
@@ -145,12 +144,12 @@ void Health::check_ratio() {
 }
 
 void Health::check_attention(const Tensor& ids) {
-    const std::optional<double> share = attention_entropy(*model_, ids);
-    if (share && *share < 0.02) {
-        warn("attention",
-             fmt::format("attention of the first block has collapsed: each token looks at one "
-                         "token only (entropy {:.2f} % of the most there could be)",
-                         100 * *share));
+    for (const auto& [path, share] : attention_entropy(*model_, ids)) {
+        if (share >= 0.02) continue;
+        warn("attention " + path,
+             fmt::format("attention of '{}' has collapsed: each token looks at one token only "
+                         "(entropy {:.2f} % of the most there could be)",
+                         path, 100 * share));
     }
 }
 

@@ -3,7 +3,6 @@
 
 #include <glassgrad/layers/models/causal_model.hpp>
 
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -11,11 +10,12 @@
 
 namespace glassgrad {
 
-/// Entropy of the weights of the first MultiHeadAttention that a call of the model runs through, as
-/// a share of what it could be: 1 when each token looks at all it sees alike, 0 when at one only.
-/// Mean over heads and tokens that see at least two. In evaluation mode, without recording; nothing
-/// for a model that has none.
-std::optional<double> attention_entropy(CausalModel& model, const Tensor& ids);
+/// Entropy of each attention's weights that a call of the model runs through, by the path of its
+/// layer, as a share of what it could be: 1 when each token looks at all it sees alike, 0 when at
+/// one only. Mean over heads and tokens that see at least two. One call, in evaluation mode and
+/// without recording.
+std::vector<std::pair<std::string, double>> attention_entropy(CausalModel& model,
+                                                              const Tensor& ids);
 
 /// Watches a run. Each warning is given once.
 class Health {
@@ -30,7 +30,7 @@ class Health {
     void check_moved();
     /// After one step since `keep`: weights that moved by more than a tenth of their norm.
     void check_ratio();
-    /// Attention of the first block that looks at one token only.
+    /// Attention that looks at one token only, in any block.
     void check_attention(const Tensor& ids);
 
     /// What was found since the last call.
