@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -51,6 +52,29 @@ class CharGpt(unittest.TestCase):
             unknown = run("--sample", "Quartz?", "--out", whole)
             self.assertEqual(unknown.returncode, 1)
             self.assertIn("char_tokenizer", unknown.stderr)
+
+    def test_the_nano_run_is_that_of_a_program_in_pytorch(self):
+        root = Path(__file__).resolve().parents[2]
+        found = subprocess.run([sys.executable, "-c", "import numpy, torch"], capture_output=True)
+        if found.returncode != 0:
+            self.skipTest("there is no PyTorch")
+        with tempfile.TemporaryDirectory() as name:
+            folder, text = Path(name), root / "docs" / "design.md"
+            (folder / "stop").touch()
+            begun = run(text, "--preset", "nano", "--out", folder, "--quiet")
+            self.assertEqual(begun.returncode, 0, begun.stderr)
+            metrics = folder / "metrics.jsonl"
+            with subprocess.Popen([PROGRAM, text, "--resume", "--out", folder, "--quiet"],
+                                  stdout=subprocess.DEVNULL) as process:
+                while metrics.read_text().count("\n") < 7 and process.poll() is None:
+                    time.sleep(0.02)
+                (folder / "stop").touch()
+            twin = subprocess.run(
+                [sys.executable, root / "bench" / "char_gpt_twin.py",
+                 folder / "step-000001.safetensors", text, metrics, "--steps", "6"],
+                capture_output=True, text=True, timeout=100)
+            self.assertEqual((twin.returncode, twin.stderr), (0, ""), twin.stdout)
+            self.assertEqual(twin.stdout.count("\n"), 7)
 
     def test_wrong_usage(self):
         self.assertEqual(run("--preset", "huge").returncode, 2)

@@ -354,6 +354,25 @@ TEST_CASE("a search for a rate leaves a run as it was") {
     CHECK(bytes_of(run.trainer) == whole(options));
 }
 
+TEST_CASE("the mean loss of a text takes each window once, however they are cut") {
+    Run run(small());
+    const TextBatches all(Run::tokens(), 7, 0, {.stride = 7, .shuffle = false});
+    double sum = 0;
+    for (std::int64_t i = 0; i < all.windows(); ++i) {
+        const Batch batch = all.batch(i, 1);
+        run.model.eval();
+        sum += cross_entropy(run.model(batch.inputs), Variable(batch.targets)).item();
+    }
+    run.model.train();
+    for (const std::int64_t size : {1, 5, 100}) {
+        CHECK(mean_loss(run.model, all, size) ==
+              Approx(sum / static_cast<double>(all.windows())).epsilon(1e-6));
+    }
+    CHECK(run.model.training());
+    CHECK(text_of<ValueError>([&] { mean_loss(run.model, all, 0); }) ==
+          "mean_loss: batch_size 0 must be positive");
+}
+
 TEST_CASE("a text comes piece by piece in whole characters, and is the same") {
     RandomState rng(3);
     // Bytes: no character of more than one byte is one token.

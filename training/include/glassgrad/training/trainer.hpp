@@ -163,6 +163,10 @@ class Trainer {
     std::int64_t samples_ = 0;
 };
 
+/// Mean loss of each window of `batches` once, `batch_size` at a time, in evaluation mode and
+/// without recording.
+double mean_loss(CausalModel& model, const TextBatches& batches, std::int64_t batch_size = 32);
+
 /// The weights of a trainer's checkpoint to use a model with: the averaged ones, if there are such.
 StateDict trained_weights(const Checkpoint& checkpoint);
 
