@@ -87,7 +87,7 @@ void print(std::int64_t length, int threads, const char* name, const Measured& x
     if (x.total() == 0) return;
     const auto n = static_cast<double>(length);
     const double flop = 7 * n * n * heads * width;
-    std::printf("| %lld | %d | %s | %.1f | %.1f | %.1f | %.0f |", static_cast<long long>(length),
+    std::printf("| %lld | %d | %s | %.1f | %.1f | %.1f | %.3g |", static_cast<long long>(length),
                 threads, name, x.forward * 1e3, x.backward * 1e3, x.total() * 1e3,
                 100 * flop / x.total() / fma_peak);
     std::printf(x.peak > 0 ? " %.1f |" : "  |", x.peak / 1e6);

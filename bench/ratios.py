@@ -32,11 +32,15 @@ def cells(text):
 
 def training(work, threads, rounds, steps):
     def measure():
-        ours, _, faster, memory = step_ratios.measure(work, threads, rounds, steps)
+        ours, _, faster, memory = step_ratios.measure(work, threads, rounds, steps, "step_least")
         name = f"training {work}, threads {threads}"
-        ratios = {f"{name}: share of FMA peak": ours["share"] / 100}
+        ratios = {}
+        if work != "tiny":
+            rate = ours["products"] / ours["step_least"] * 1e3
+            ratios[f"{name}: share of FMA peak"] = rate / ours["fma_peak"]
         if faster:
             ratios[f"{name}: times PyTorch"] = faster
+        if memory and work == "baby":
             ratios[f"{name}: PyTorch's memory / ours"] = 1 / memory
         return ratios
     return measure

@@ -15,9 +15,9 @@ HEADER = ["work", "threads", "step, ms", "forward", "backward", "update", "token
           "of FMA peak, %", "PyTorch, ms", "times PyTorch", "resident, MB", "of PyTorch's"]
 
 
-def measure(work, threads, rounds, steps=None):
+def measure(work, threads, rounds, steps=None, time="step"):
     """Medians of ours and theirs, and the ratios of times and of memory; theirs are None without
-    PyTorch."""
+    PyTorch. `time` may be step_least, for a machine that others use."""
     options = [work, "--threads", threads, *(["--steps", steps] if steps else [])]
     commands = [[PROGRAMS / "bench_training_step", *options]]
     if python := python_with_torch():
@@ -25,7 +25,7 @@ def measure(work, threads, rounds, steps=None):
     figures, rows = alternate(commands, threads, rounds)
     if not python:
         return figures[0], None, None, None
-    return (*figures, ratio(rows, "step", 1, 0), ratio(rows, "resident_peak", 0, 1))
+    return (*figures, ratio(rows, time, 1, 0), ratio(rows, "resident_peak", 0, 1))
 
 
 def row(work, threads, measured):

@@ -97,7 +97,7 @@ std::vector<Variable> run_grad(const std::vector<Variable>& outputs,
 void backward(const Variable& y, const BackwardOptions& options) {
     require_graph("backward", y);
     Tensor gradient = cotangent("backward", y, options.gradient, "a cotangent as {.gradient = …}");
-    if (detail::observed()) {
+    if (detail::values_observed()) {
         run_backward<Variable>(y, std::move(gradient), options.retain_graph);
     } else {
         run_backward<Tensor>(y, std::move(gradient), options.retain_graph);
@@ -130,7 +130,7 @@ std::vector<Variable> grad(const std::vector<Variable>& outputs,
     }
     const bool retain = options.retain_graph || options.create_graph;
     std::vector<Variable> gradients;
-    if (options.create_graph || detail::observed()) {
+    if (options.create_graph || detail::values_observed()) {
         gradients = run_grad(outputs, cotangents, targets, options.create_graph, retain);
     } else {
         std::vector<Tensor> tensors;

@@ -216,7 +216,10 @@ class Sweep final : public Gradients<V> {
         if (node.recomputes) {
             expand(node, std::move(gradient));
         } else {
+            const std::int64_t begin = detail::observed() ? clock_now() : 0;
             pull(node, gradient);
+            if (begin != 0) [[unlikely]]
+                notify_backward_run(node, begin);
         }
         if (!retain_graph_) {
             node.release();

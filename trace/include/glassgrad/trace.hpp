@@ -3,4 +3,5 @@
 
 #include <glassgrad/trace/document.hpp>
 #include <glassgrad/trace/json.hpp>
+#include <glassgrad/trace/profile.hpp>
 #include <glassgrad/trace/recorder.hpp>

@@ -47,9 +47,32 @@ struct GradientEvent {
     const Variable& gradient;
 };
 
+/// An op ran, forward or backward: for those who measure. Times are std::chrono::steady_clock's, in
+/// nanoseconds. Forward, it is the time of the kernels; an op that names its value without saying
+/// how it is computed began when the one before it ended. Backward, it is the time of the rule and
+/// of adding its gradients up.
+struct RunEvent {
+    enum class Pass { forward, backward };
+
+    const OpRow& row;
+    Pass pass;
+    std::int64_t output_id;  ///< id() of the op's result
+    std::int64_t begin;
+    std::int64_t end;
+    /// Of the inputs and the result, or of the gradient that arrived and those that were given.
+    std::int64_t bytes;
+    const ScopeNode* scope;   ///< where the op was computed forward
+    bool recomputed = false;  ///< a backward pass runs a checkpoint's function again
+};
+
 class Observer {
   public:
     virtual ~Observer() = default;
+    /// Whether ops are recorded as their named steps, and values shown. One that says no gets
+    /// `on_run` alone, and unless somebody else says yes, what runs is what runs when nobody looks:
+    /// fused kernels in both passes. Asked once, when the watching begins.
+    virtual bool wants_steps() const { return true; }
+    virtual void on_run(const RunEvent&) {}
     virtual void on_forward(const ForwardEvent&) {}
     virtual void on_backward(const BackwardEvent&) {}
     virtual void on_accumulate(const AccumulateEvent&) {}
@@ -70,6 +93,8 @@ class Observing {
 
 namespace detail {
 
+/// All who watch, and of these, those who want steps.
+inline constinit thread_local int watcher_count = 0;
 inline constinit thread_local int observer_count = 0;
 /// True inside a pullback of a pass that is not recorded: its inner steps are not ops of their own.
 inline constinit thread_local bool observers_paused = false;
@@ -85,9 +110,38 @@ inline constinit thread_local bool watched_first = false;
 /// what it was in the first, which has to give the same bits.
 inline bool watched() noexcept { return watched_first || observer_count > observers_before; }
 
-inline bool observed() noexcept { return observer_count > 0 && !observers_paused; }
+inline bool observed() noexcept { return watcher_count > 0 && !observers_paused; }
+/// Whether values have to be shown, so that a backward pass runs on Variables.
+inline bool values_observed() noexcept { return observer_count > 0 && !observers_paused; }
 
+/// Those who want steps.
 std::span<Observer* const> observers() noexcept;
+
+std::int64_t clock_now() noexcept;
+
+/// Notes when an op's value was computed, while somebody watches.
+class OpClock {
+  public:
+    explicit OpClock(const OpRow& row) noexcept : row_(observed() ? &row : nullptr) {
+        if (row_) [[unlikely]]
+            begin_ = clock_now();
+    }
+    ~OpClock() {
+        if (row_) [[unlikely]]
+            note();
+    }
+    OpClock(const OpClock&) = delete;
+    OpClock& operator=(const OpClock&) = delete;
+
+  private:
+    void note() const noexcept;
+
+    const OpRow* row_;
+    std::int64_t begin_ = 0;
+};
+
+/// Of the rule of `node`, for a gradient that arrived; `begin` is when it was called.
+void notify_backward_run(const Node& node, std::int64_t begin);
 void notify_forward(const OpRow& row, const Attributes& attributes,
                     std::span<const Variable> inputs, const Variable& output);
 

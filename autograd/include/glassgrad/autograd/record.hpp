@@ -243,6 +243,7 @@ void name_operands(Error& error, const OpRow& row, std::span<const Variable* con
 /// compute(), whose errors tell the names of the inputs.
 template <std::invocable<> C, std::same_as<Variable>... V>
 auto computed(const OpRow& row, const C& compute, const V&... inputs) {
+    const OpClock clock(row);
     try {
         return compute();
     } catch (Error& error) {
@@ -253,6 +254,7 @@ auto computed(const OpRow& row, const C& compute, const V&... inputs) {
 }
 template <std::invocable<> C>
 auto computed(const OpRow& row, const C& compute, std::span<const Variable> inputs) {
+    const OpClock clock(row);
     try {
         return compute();
     } catch (Error& error) {
