@@ -183,6 +183,20 @@ TEST_CASE("what is no checkpoint, or one of a newer format, is refused by name")
     CHECK(load_error(path) == where + "damaged: tensor 'model.weighs' doesn't have its checksum");
 }
 
+TEST_CASE("no file made to be difficult is a checkpoint, whole ones of another program neither") {
+    const std::string root = std::string(GLASSGRAD_SHARED) + "/reliability/files/safetensors";
+    if (!std::filesystem::exists(root)) SKIP("no " + root);
+    int files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(root)) {
+        if (entry.path().extension() != ".safetensors") continue;
+        const std::string path = entry.path().string();
+        INFO(path);
+        CHECK(load_error(path).starts_with("load_checkpoint: " + path + ": "));
+        ++files;
+    }
+    CHECK(files > 10);
+}
+
 TEST_CASE("a checkpoint that can't be written says why and leaves the old one") {
     const TemporaryFolder folder;
     const std::string path = folder / "a";

@@ -413,6 +413,18 @@ TEST_CASE("a text comes piece by piece in whole characters, and is the same") {
     const TextModel made = text_model(checkpoint);
     CHECK(continue_text(*made.model, *made.tokenizer, "\xC3\xA4", {.max_tokens = 200, .seed = 9}) ==
           whole);
+    // A configuration takes no more memory than the file has weights for.
+    const std::string config = checkpoint.metadata[0].second;
+    for (const auto& [from, to] : {std::pair(R"("d_ff":16)", R"("d_ff":2000000000)"),
+                                   {R"("num_layers":1)", R"("num_layers":2000000000)"},
+                                   {R"("d_model":8)", R"("d_model":2000000000)"}}) {
+        std::string larger = config;
+        larger.replace(larger.find(from), std::string_view(from).size(), to);
+        checkpoint.metadata[0].second = larger;
+        CHECK_THAT(text_of<FileError>([&] { text_model(checkpoint); }),
+                   Catch::Matchers::Contains(" numbers in 12 tensors are less than the "
+                                             "configuration of "));
+    }
     checkpoint.metadata[0].second = R"({"architecture":"encoder"})";
     CHECK(text_of<FileError>([&] { text_model(checkpoint); }) ==
           "text_model: the checkpoint is of 'encoder', which continues no text; models of texts "

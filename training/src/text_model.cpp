@@ -46,6 +46,20 @@ std::string architecture_of(std::string_view config) {
     return architecture;
 }
 
+/// The numbers in the matrices of a model.
+double numbers_of(const GptConfig& c) {
+    const auto d = static_cast<double>(c.d_model);
+    const double ff = c.d_ff == 0 ? 4 * d : static_cast<double>(c.d_ff);
+    return d * static_cast<double>(c.vocab_size) + d * static_cast<double>(c.context_length) +
+           static_cast<double>(c.num_layers) * d * (4 * d + 2 * ff);
+}
+double numbers_of(const LlamaConfig& c) {
+    const auto d = static_cast<double>(c.d_model), ff = static_cast<double>(c.d_ff);
+    return d * static_cast<double>(c.vocab_size) +
+           static_cast<double>(c.num_layers) * d * (2 * d + 3 * ff);
+}
+
+/// A model of no more numbers than there are weights.
 template <class Model, class Config>
 std::unique_ptr<CausalModel> built(const Config& config, const Tokenizer& tokenizer,
                                    const StateDict& weights) {
@@ -53,8 +67,17 @@ std::unique_ptr<CausalModel> built(const Config& config, const Tokenizer& tokeni
         throw FileError(fmt::format("text_model: the tokenizer has {} tokens, the model {}",
                                     tokenizer.vocab_size(), config.vocab_size));
     }
+    double numbers = 0;
+    for (const auto& [name, value] : weights) numbers += static_cast<double>(value.numel());
+    if (numbers_of(config) > numbers ||
+        static_cast<std::size_t>(config.num_layers) > weights.size()) {
+        throw FileError(
+            fmt::format("text_model: {} numbers in {} tensors are less than the configuration of "
+                        "{} layers needs",
+                        numbers, weights.size(), config.num_layers));
+    }
     RandomState rng(0);
-    const DType dtype = weights.empty() ? f32 : weights.front().second.dtype();
+    const DType dtype = weights.front().second.dtype();
     return std::make_unique<Model>(config, rng, ModelOptions{.dtype = dtype});
 }
 
