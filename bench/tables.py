@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Prints docs/speed.md's tables: every program in turn, then what was wanted beside what was measured.
-Takes half an hour on a quiet machine. --only WORD leaves out sections without the word in their title."""
+Takes half an hour on a quiet machine. --only WORD leaves out sections without the word in their title;
+--write puts what is printed into the page, between its two marks."""
 
 import argparse
 import subprocess
@@ -20,6 +21,9 @@ SECTIONS = {
     "Single ops": [PROGRAMS / "bench_ops"],
     "Compile time": ["python3", ROOT / "bench/compile_time.py"],
 }
+
+PAGE = ROOT / "docs/speed.md"
+MARKS = "<!-- measured -->", "<!-- end of what is measured -->"
 
 # Work: share of FMA peak in percent and times PyTorch, on one thread and on two.
 TRAINING = {
@@ -119,22 +123,53 @@ SUMMARIES = {
 }
 
 
+def section(title, text):
+    """
+    >>> print(section("Sizes", "a  1\\nb  2\\n"))
+    <BLANKLINE>
+    ## Sizes
+    <BLANKLINE>
+    ```
+    a  1
+    b  2
+    ```
+    """
+    text = text.strip()
+    fenced = text if text.startswith("|") else f"```\n{text}\n```"
+    return f"\n## {title}\n\n{fenced}"
+
+
+def replaced(page, text):
+    """The page with `text` between its marks.
+
+    >>> replaced("a\\n<!-- measured -->\\nold\\n<!-- end of what is measured -->\\nb", "new")
+    'a\\n<!-- measured -->\\nnew\\n<!-- end of what is measured -->\\nb'
+    """
+    before, _, rest = page.partition(MARKS[0])
+    _, _, after = rest.partition(MARKS[1])
+    return f"{before}{MARKS[0]}\n{text}\n{MARKS[1]}{after}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", metavar="WORD")
+    parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    print(f"The machine: {machine()}.")
-    summary = []
+    summary, parts = [], []
     for title, command in SECTIONS.items():
         if given.only.lower() not in title.lower():
             continue
-        text = output_of(command).strip()
-        fence = "" if text.startswith("|") else "```\n"
-        print(f"\n## {title}\n\n{fence}{text}\n{fence}", flush=True)
+        text = output_of(command)
+        parts.append(section(title, text))
+        print(parts[-1], flush=True)
         if title in SUMMARIES:
             summary += SUMMARIES[title](text)
-    print("## Wanted and measured\n")
-    print(markdown(["work", "threads", "wanted", "measured", ""], summary))
+    wanted = section("Wanted and measured",
+                     markdown(["work", "threads", "wanted", "measured", ""], summary))
+    print(wanted)
+    if given.write:
+        text = "\n".join([f"The machine: {machine()}.", wanted, *parts])
+        PAGE.write_text(replaced(PAGE.read_text(), text))
 
 
 if __name__ == "__main__":

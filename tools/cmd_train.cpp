@@ -7,6 +7,7 @@
 
 #include <glassgrad/tensor/detail/file.hpp>
 #include <glassgrad/tensor/threads.hpp>
+#include <glassgrad/trace/profile.hpp>
 #include <glassgrad/training.hpp>
 
 #include <CLI/CLI.hpp>
@@ -17,6 +18,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <sstream>
 
 namespace glassgrad::tools {
@@ -24,6 +26,7 @@ namespace {
 
 struct Call {
     std::string config_path;
+    std::string profile_path;                  ///< empty: no profile
     std::map<std::string, std::string> flags;  ///< by the setting's key
     bool resume = false, print_config = false, find_lr = false, quiet = false, tensorboard = false;
 };
@@ -174,6 +177,9 @@ int train(const Call& call) {
     Trainer trainer(*model, TextBatches(for_training, context, config.seed),
                     TextBatches(for_validation, context, config.seed + 1), options);
     if (call.find_lr) return find_rate(trainer);
+    Profile profile;
+    // A path that can't be written is found out before the run.
+    if (!call.profile_path.empty()) profile.write_chrome_trace(call.profile_path);
 
     if (!call.resume) {
         before.open(config.out);
@@ -235,7 +241,14 @@ int train(const Call& call) {
                               .seed = config.seed});
     };
     calls.stop = [&] { return signals.requested(); };
+    std::optional<Observing> watch;
+    if (!call.profile_path.empty()) watch.emplace(profile);
     const RunResult result = trainer.run(calls);
+    watch.reset();
+    if (!call.profile_path.empty()) {
+        profile.write_chrome_trace(call.profile_path);
+        print("\n" + profile.text());
+    }
     write_loss_curve(folder.path("loss.svg"), read_metrics(metrics.path()));
     if (result.reason == RunEnd::Reason::diverged) return exit_diverged;
     return result.reason == RunEnd::Reason::interrupted ? signals.exit_status() : exit_ok;
@@ -266,6 +279,9 @@ Verb add_train(CLI::App& app) {
                    "Raise the rate from step to step, say where the loss falls fastest, and end")
         ->excludes(resume);
     verb->add_flag("--quiet", call->quiet, "No progress");
+    verb->add_option("--profile", call->profile_path,
+                     "Print what each op and layer took; write a Chrome trace into FILE")
+        ->type_name("FILE");
     verb->add_flag("--tensorboard", call->tensorboard, "Write events for TensorBoard as well");
     TrainConfig none, defaults = with_defaults(none);
     const std::vector<Setting> all = settings(none), filled = settings(defaults);

@@ -241,6 +241,17 @@ class Train(unittest.TestCase):
                          r"The loss falls fastest at --lr 0\.\d+\n\Z")
         self.assertFalse((self.folder / "run").exists())
 
+    def test_a_profile_is_printed_and_written(self):
+        done = self.run_command("train", "text.txt", *SMALL, "--profile", "profile.json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"\nop +share [^$]+\nlayer_norm +[^$]+\nlayer +share ")
+        events = json.loads((self.folder / "profile.json").read_text())["traceEvents"]
+        self.assertLessEqual({"forward", "backward", "layer_norm"}, {each["name"] for each in events})
+        failed = self.run_command("train", "text.txt", *SMALL, "--out", "none", "--profile", "no/p.json")
+        self.assertEqual(failed.returncode, 1)
+        self.assertIn("no/p.json", failed.stderr)
+        self.assertFalse((self.folder / "none").exists())
+
     def test_divergence_and_interruption(self):
         done = self.run_command("train", "text.txt", *SMALL, "--lr", "1e30", "--clip", 0)
         self.assertEqual(done.returncode, 3, done.stderr)
