@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace glassgrad {
 
@@ -40,29 +41,44 @@ Tensor logical(std::string_view op, const Tensor& a, const Tensor& b, const F& f
     return binary<bool, bool>(op, a, b, f);
 }
 
-/// Larger (or smaller) of two; NaN if either is NaN.
-template <bool Larger, class T>
-T extreme(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) {
-        if (a != a) return a;
-        if (b != b) return b;
-    }
-    return (Larger ? a > b : a < b) ? a : b;
+template <class T>
+Tensor clamped(const Tensor& x, T low, T high) {
+    const auto kernel = detail::kernels<T>().map.clamp;
+    const T* in = x.data<T>();
+    Tensor result = Tensor::empty(x.shape(), x.dtype());
+    T* out = result.mutable_data<T>();
+    detail::for_elements(x.numel(), [&](std::int64_t begin, std::int64_t end) {
+        kernel(end - begin, low, high, in + begin, out + begin);
+    });
+    return result;
 }
 
-template <bool Larger>
-Tensor extremes(std::string_view op, const Tensor& a, const Tensor& b) {
+template <class Choose, class F>
+Tensor extremes(std::string_view op, const Tensor& a, const Tensor& b, const Choose& choose,
+                const F& f) {
     require_same_type(op, a, b);
     return with_number(op, a.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
-        return binary<T, T>(op, a, b, [](T x, T y) { return extreme<Larger>(x, y); });
+        if constexpr (std::is_floating_point_v<T>) {
+            return detail::pair_kernel<T>(op, a, b, choose);
+        } else {
+            return binary<T, T>(op, a, b, f);
+        }
     });
 }
 
 }  // namespace
 
-Tensor maximum(const Tensor& a, const Tensor& b) { return extremes<true>("maximum", a, b); }
-Tensor minimum(const Tensor& a, const Tensor& b) { return extremes<false>("minimum", a, b); }
+Tensor maximum(const Tensor& a, const Tensor& b) {
+    return extremes(
+        "maximum", a, b, [](const auto& pairs) { return pairs.maximum; },
+        [](auto x, auto y) { return x > y ? x : y; });
+}
+Tensor minimum(const Tensor& a, const Tensor& b) {
+    return extremes(
+        "minimum", a, b, [](const auto& pairs) { return pairs.minimum; },
+        [](auto x, auto y) { return x < y ? x : y; });
+}
 
 Tensor equal(const Tensor& a, const Tensor& b) {
     return compare("equal", a, b, [](auto x, auto y) { return x == y; });
@@ -117,12 +133,19 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
         const T* pa = a.data<T>();
         const T* pb = b.data<T>();
         T* out = result.mutable_data<T>();
-        walk([&](std::int64_t at, const auto& offsets, std::int64_t n, const auto& steps) {
+        const auto run = [&](std::int64_t at, const auto& offsets, std::int64_t n,
+                             const auto& steps) {
+            if constexpr (std::is_floating_point_v<T>) {
+                detail::kernels<T>().pair.choose(n, mask + offsets[0], steps[0], pa + offsets[1],
+                                                 steps[1], pb + offsets[2], steps[2], out + at);
+                return;
+            }
             for (std::int64_t i = 0; i < n; ++i) {
                 out[at + i] = mask[offsets[0] + i * steps[0]] ? pa[offsets[1] + i * steps[1]]
                                                               : pb[offsets[2] + i * steps[2]];
             }
-        });
+        };
+        detail::in_chunks(walk, run);
     });
     return result;
 }
@@ -158,6 +181,10 @@ Tensor clamp(const Tensor& x, const ClampOptions& options) {
         using T = typename decltype(type)::type;
         const T low = min ? scalar<T>("clamp", *min) : T{};
         const T high = max ? scalar<T>("clamp", *max) : T{};
+        if constexpr (std::is_floating_point_v<T>) {
+            constexpr T infinity = std::numeric_limits<T>::infinity();
+            return clamped(x, min ? low : -infinity, max ? high : infinity);
+        }
         const bool below = min.has_value();
         const bool above = max.has_value();
         return map<T>(x, [=](T v) {

@@ -8,6 +8,7 @@
 
 #include "dispatch.hpp"
 #include "fail.hpp"
+#include "kernels/kernels.hpp"
 #include "parallel.hpp"
 
 #include <algorithm>
@@ -80,32 +81,31 @@ struct Classes {
     std::int64_t size;
 };
 
-/// log sum exp of a row in two parts, since their sum would lose the second where logits are large.
-struct LogSumExp {
-    double top;          ///< the largest element; NaN if any is
-    double log_sum = 0;  ///< log of the sum of exp(x - top)
-
-    bool dead() const { return top == -std::numeric_limits<double>::infinity(); }
-    double log_softmax(double x) const { return x - top - log_sum; }
-};
-
+/// What the losses of a row and their gradients are made of, about the class t of the target: a
+/// probability near 1 is told by what the others leave of it. In two parts and a sum in f64, since
+/// a log sum exp would lose digits where logits are large.
 template <class T>
-LogSumExp log_sum_exp(const T* x, std::int64_t n) {
-    LogSumExp result{.top = static_cast<double>(x[0])};
-    for (std::int64_t i = 1; i < n; ++i) {
-        const auto value = static_cast<double>(x[i]);
-        if (value > result.top || value != value) result.top = value;
+struct LogSumExp {
+    T top;              ///< the largest element; NaN if any is
+    double others = 0;  ///< the sum of exp(x - top) over all classes but t
+    double total = 0;   ///< the sum over all
+    double log_sum = 0;
+
+    LogSumExp(const T* x, std::int64_t n, std::int64_t t) {
+        const detail::Rows<T>& row = detail::kernels<T>().row;
+        top = row.largest(n, x);
+        if (dead()) return;
+        others = row.sum_exp(t, x, top) + row.sum_exp(n - t - 1, x + t + 1, top);
+        total = others + std::exp(static_cast<double>(x[t]) - static_cast<double>(top));
+        log_sum = std::log(total);
     }
-    if (result.dead()) return result;
-    double total = 0;
-    for (std::int64_t i = 0; i < n; ++i) total += std::exp(static_cast<double>(x[i]) - result.top);
-    result.log_sum = std::log(total);
-    return result;
-}
+    bool dead() const { return top == -std::numeric_limits<T>::infinity(); }
+    double log_softmax(double x) const { return x - static_cast<double>(top) - log_sum; }
+};
 
 /// -log_softmax(x)[c], infinite for a class of -inf.
 template <class T>
-double surprise(const T* x, std::int64_t c, const LogSumExp& all) {
+double surprise(const T* x, std::int64_t c, const LogSumExp<T>& all) {
     const auto value = static_cast<double>(x[c]);
     if (value == -std::numeric_limits<double>::infinity()) return -value;
     return -all.log_softmax(value);
@@ -264,7 +264,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target,
         const T* x = logits.data<T>();
         return reduce_losses<T>(logits, target, options, [&](std::int64_t r, std::int64_t t) {
             const T* row = x + r * length;
-            const LogSumExp all = log_sum_exp(row, length);
+            const LogSumExp<T> all(row, length, t);
             double loss = classes.own(t) == 0 ? 0 : classes.own(t) * surprise(row, t, all);
             if (classes.smoothing == 0) return loss;
             for (std::int64_t c = 0; c < length; ++c) {
@@ -285,26 +285,41 @@ Tensor cross_entropy_vjp(const Tensor& logits, const Tensor& target, const Tenso
         const Classes classes(options.weight, length, options);
         const double share = detail::class_share(target, options);
         const bool single = options.reduction != Reduction::none;
-        Tensor result = zeros(logits.shape(), logits.dtype());
+        Tensor result = Tensor::empty(logits.shape(), logits.dtype());
         const T* x = logits.data<T>();
         const T* g = gy.data<T>();
         const auto* t = target.data<std::int64_t>();
         T* out = result.mutable_data<T>();
+        const auto exp_line = detail::kernels<T>().row.exp_line;
         detail::for_rows(target.numel(), length, [&](std::int64_t r) {
-            if (t[r] == classes.ignore) return;
             const T* row = x + r * length;
             T* gx = out + r * length;
-            const LogSumExp logs = log_sum_exp(row, length);
-            if (logs.dead()) return;
+            if (t[r] == classes.ignore) {
+                std::fill_n(gx, length, T{0});
+                return;
+            }
+            const LogSumExp<T> logs(row, length, t[r]);
+            if (logs.dead()) {
+                std::fill_n(gx, length, T{0});
+                return;
+            }
             const double slope = static_cast<double>(g[single ? 0 : r]) * share;
             const double own = classes.own(t[r]);
             const double all = own + classes.even() * classes.sum_of_weights();
-            for (std::int64_t c = 0; c < length; ++c) {
-                double q = classes.even() * classes.weight(c);
-                if (c == t[r]) q += own;
-                const double p = std::exp(logs.log_softmax(static_cast<double>(row[c])));
-                gx[c] = static_cast<T>(slope * (p * all - q));
+            // The row's softmax p, where p[t] = 1 - others / total.
+            const double left = all - own - classes.even() * classes.weight(t[r]);
+            const auto at_target = static_cast<T>(slope * (left - all * logs.others / logs.total));
+            const auto factor = static_cast<T>(slope * all / logs.total);
+            if (classes.weights.empty() || classes.even() == 0) {
+                exp_line(length, row, logs.top, factor, static_cast<T>(-slope * classes.even()),
+                         gx);
+            } else {
+                exp_line(length, row, logs.top, factor, T{0}, gx);
+                for (std::int64_t c = 0; c < length; ++c) {
+                    gx[c] -= static_cast<T>(slope * classes.even() * classes.weight(c));
+                }
             }
+            gx[t[r]] = at_target;
         });
         return result;
     });

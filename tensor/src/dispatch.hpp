@@ -32,6 +32,12 @@ decltype(auto) with_float(std::string_view op, DType dtype, F&& f) {
                     "{}: needs a floating tensor, got {}", op, dtype);
 }
 
+/// TypeError that names `op` unless x is f32 or f64.
+inline void require_floating(std::string_view op, const Tensor& x) {
+    require_defined(op, x);
+    with_float(op, x.dtype(), [](auto) {});
+}
+
 /// As with_type for f32, f64 and i64.
 template <class F>
 decltype(auto) with_number(std::string_view op, DType dtype, F&& f) {

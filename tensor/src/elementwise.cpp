@@ -14,6 +14,7 @@ using detail::hint;
 using detail::map;
 using detail::map_float;
 using detail::map_kernel;
+using detail::pair_kernel;
 using detail::require_same_type;
 using detail::scalar;
 using detail::with_float;
@@ -22,12 +23,27 @@ using detail::wrapping;
 
 namespace {
 
-template <class F>
-Tensor arithmetic(std::string_view op, const Tensor& a, const Tensor& b, const F& f) {
+/// By the kernel that choose(pairs) is, or f of each pair where elements are i64.
+template <class Choose, class F>
+Tensor arithmetic(std::string_view op, const Tensor& a, const Tensor& b, const Choose& choose,
+                  const F& f) {
     require_same_type(op, a, b);
     return with_number(op, a.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
-        return binary<T, T>(op, a, b, [&](T x, T y) { return wrapping(x, y, f); });
+        if constexpr (std::is_floating_point_v<T>) {
+            return pair_kernel<T>(op, a, b, choose);
+        } else {
+            return binary<T, T>(op, a, b, [&](T x, T y) { return wrapping(x, y, f); });
+        }
+    });
+}
+
+template <class Choose>
+Tensor float_arithmetic(std::string_view op, const Tensor& a, const Tensor& b,
+                        const Choose& choose) {
+    require_same_type(op, a, b);
+    return with_float(op, a.dtype(), [&](auto type) {
+        return pair_kernel<typename decltype(type)::type>(op, a, b, choose);
     });
 }
 
@@ -47,23 +63,52 @@ std::int64_t power(std::int64_t base, std::int64_t exponent) {
 float power(float base, float exponent) { return std::pow(base, exponent); }
 double power(double base, double exponent) { return std::pow(base, exponent); }
 
-template <class F>
-Tensor with_scalar(std::string_view op, const Tensor& x, double value, const F& f) {
+enum class Number { left, right };
+
+/// x and a number, which stands left or right.
+template <class Choose, class F>
+Tensor with_scalar(std::string_view op, const Tensor& x, double value, Number side,
+                   const Choose& choose, const F& f) {
     detail::require_defined(op, x);
     return with_number(op, x.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         const T number = scalar<T>(op, value);
-        return map<T>(x, [&](T element) { return wrapping(element, number, f); });
+        if constexpr (std::is_floating_point_v<T>) {
+            const auto kernel = choose(detail::kernels<T>().pair);
+            const T* in = x.data<T>();
+            Tensor result = Tensor::empty(x.shape(), x.dtype());
+            T* out = result.mutable_data<T>();
+            detail::for_elements(x.numel(), [&](std::int64_t begin, std::int64_t end) {
+                if (side == Number::left) {
+                    kernel(end - begin, &number, 0, in + begin, 1, out + begin);
+                } else {
+                    kernel(end - begin, in + begin, 1, &number, 0, out + begin);
+                }
+            });
+            return result;
+        } else {
+            return map<T>(x, [&](T element) {
+                return side == Number::left ? wrapping(number, element, f)
+                                            : wrapping(element, number, f);
+            });
+        }
     });
 }
 
 constexpr auto plus = [](auto x, auto y) { return x + y; };
 constexpr auto minus = [](auto x, auto y) { return x - y; };
 constexpr auto times = [](auto x, auto y) { return x * y; };
+constexpr auto quotient = [](auto x, auto y) { return x / y; };  // of floating numbers only
+
+constexpr auto add_pairs = [](const auto& pairs) { return pairs.add; };
+constexpr auto sub_pairs = [](const auto& pairs) { return pairs.sub; };
+constexpr auto mul_pairs = [](const auto& pairs) { return pairs.mul; };
+constexpr auto div_pairs = [](const auto& pairs) { return pairs.div; };
 
 /// a = f(a, b) without a new buffer where a holds its own.
-template <class F>
-Tensor& in_place(std::string_view op, Tensor& a, const Tensor& b, const F& f) {
+template <class Choose, class F>
+Tensor& in_place(std::string_view op, Tensor& a, const Tensor& b, const Choose& choose,
+                 const F& f) {
     require_same_type(op, a, b);
     if (a.shape() == b.shape()) {
         with_number(op, a.dtype(), [&](auto type) {
@@ -72,7 +117,12 @@ Tensor& in_place(std::string_view op, Tensor& a, const Tensor& b, const F& f) {
             const Tensor keep = a.shares_buffer_with(b) ? b : Tensor();
             T* out = a.mutable_data<T>();
             detail::for_elements(a.numel(), [&](std::int64_t begin, std::int64_t end) {
-                for (std::int64_t i = begin; i < end; ++i) out[i] = wrapping(out[i], in[i], f);
+                if constexpr (std::is_floating_point_v<T>) {
+                    const auto kernel = choose(detail::kernels<T>().pair);
+                    kernel(end - begin, out + begin, 1, in + begin, 1, out + begin);
+                } else {
+                    for (std::int64_t i = begin; i < end; ++i) out[i] = wrapping(out[i], in[i], f);
+                }
             });
         });
         return a;
@@ -80,38 +130,25 @@ Tensor& in_place(std::string_view op, Tensor& a, const Tensor& b, const F& f) {
     if (broadcast_shapes(op, a.shape(), b.shape()) != a.shape()) {
         fail<ShapeError>("{}: cannot write {} into shape {}", op, b.shape(), a.shape());
     }
-    return a = arithmetic(op, a, b, f);
+    return a = arithmetic(op, a, b, choose, f);
 }
 
 }  // namespace
 
-Tensor add(const Tensor& a, const Tensor& b) { return arithmetic("add", a, b, plus); }
-Tensor sub(const Tensor& a, const Tensor& b) { return arithmetic("sub", a, b, minus); }
-Tensor mul(const Tensor& a, const Tensor& b) { return arithmetic("mul", a, b, times); }
+Tensor add(const Tensor& a, const Tensor& b) { return arithmetic("add", a, b, add_pairs, plus); }
+Tensor sub(const Tensor& a, const Tensor& b) { return arithmetic("sub", a, b, sub_pairs, minus); }
+Tensor mul(const Tensor& a, const Tensor& b) { return arithmetic("mul", a, b, mul_pairs, times); }
 
-Tensor div(const Tensor& a, const Tensor& b) {
-    require_same_type("div", a, b);
-    return with_float("div", a.dtype(), [&](auto type) {
-        using T = typename decltype(type)::type;
-        return binary<T, T>("div", a, b, [](T x, T y) { return x / y; });
-    });
-}
+Tensor div(const Tensor& a, const Tensor& b) { return float_arithmetic("div", a, b, div_pairs); }
 
 Tensor chain_mul(const Tensor& gy, const Tensor& slope) {
-    require_same_type("chain_mul", gy, slope);
-    return with_float("chain_mul", gy.dtype(), [&](auto type) {
-        using T = typename decltype(type)::type;
-        return binary<T, T>("chain_mul", gy, slope, [](T g, T x) { return g == 0 ? T{0} : g * x; });
-    });
+    return float_arithmetic("chain_mul", gy, slope,
+                            [](const auto& pairs) { return pairs.chain_mul; });
 }
 
 Tensor chain_div(const Tensor& gy, const Tensor& divisor) {
-    require_same_type("chain_div", gy, divisor);
-    return with_float("chain_div", gy.dtype(), [&](auto type) {
-        using T = typename decltype(type)::type;
-        return binary<T, T>("chain_div", gy, divisor,
-                            [](T g, T x) { return g == 0 ? T{0} : g / x; });
-    });
+    return float_arithmetic("chain_div", gy, divisor,
+                            [](const auto& pairs) { return pairs.chain_div; });
 }
 
 Tensor pow(const Tensor& a, const Tensor& b) {
@@ -128,21 +165,25 @@ Tensor pow(const Tensor& a, double b) {
         using T = typename decltype(type)::type;
         const T exponent = scalar<T>("pow", b);
         if constexpr (std::is_floating_point_v<T>) {
-            if (b == 2) return map<T>(a, [](T x) { return x * x; });
+            if (b == 2) return square(a);
         }
         return map<T>(a, [&](T x) { return power(x, exponent); });
     });
 }
 
-Tensor add(const Tensor& a, double b) { return with_scalar("add", a, b, plus); }
-Tensor scale(const Tensor& x, double factor) { return with_scalar("scale", x, factor, times); }
+Tensor add(const Tensor& a, double b) {
+    return with_scalar("add", a, b, Number::right, add_pairs, plus);
+}
+Tensor scale(const Tensor& x, double factor) {
+    return with_scalar("scale", x, factor, Number::right, mul_pairs, times);
+}
 
 Tensor neg(const Tensor& x) {
     detail::require_defined("neg", x);
     return with_number("neg", x.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         if constexpr (std::is_floating_point_v<T>) {
-            return map<T>(x, [](T value) { return -value; });
+            return map_kernel("neg", x, [](const auto& maps) { return maps.neg; });
         } else {
             return map<T>(x, [](T value) { return wrapping(T{0}, value, minus); });
         }
@@ -154,32 +195,44 @@ Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
 Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
 Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
 Tensor operator+(const Tensor& a, double b) { return add(a, b); }
-Tensor operator-(const Tensor& a, double b) { return with_scalar("sub", a, b, minus); }
+Tensor operator-(const Tensor& a, double b) {
+    return with_scalar("sub", a, b, Number::right, sub_pairs, minus);
+}
 Tensor operator*(const Tensor& a, double b) { return scale(a, b); }
 Tensor operator+(double a, const Tensor& b) { return add(b, a); }
 Tensor operator*(double a, const Tensor& b) { return scale(b, a); }
 Tensor operator-(const Tensor& x) { return neg(x); }
 
 Tensor operator-(double a, const Tensor& b) {
-    return with_scalar("sub", b, a, [](auto x, auto number) { return number - x; });
+    return with_scalar("sub", b, a, Number::left, sub_pairs, minus);
 }
 Tensor operator/(const Tensor& a, double b) {
-    return map_float("div", a, [&](auto x) { return x / static_cast<decltype(x)>(b); });
+    detail::require_floating("div", a);
+    return with_scalar("div", a, b, Number::right, div_pairs, quotient);
 }
 Tensor operator/(double a, const Tensor& b) {
-    return map_float("div", b, [&](auto x) { return static_cast<decltype(x)>(a) / x; });
+    detail::require_floating("div", b);
+    return with_scalar("div", b, a, Number::left, div_pairs, quotient);
 }
 
-Tensor& operator+=(Tensor& a, const Tensor& b) { return in_place("add", a, b, plus); }
-Tensor& operator-=(Tensor& a, const Tensor& b) { return in_place("sub", a, b, minus); }
-Tensor& operator*=(Tensor& a, const Tensor& b) { return in_place("mul", a, b, times); }
+Tensor& operator+=(Tensor& a, const Tensor& b) { return in_place("add", a, b, add_pairs, plus); }
+Tensor& operator-=(Tensor& a, const Tensor& b) { return in_place("sub", a, b, sub_pairs, minus); }
+Tensor& operator*=(Tensor& a, const Tensor& b) { return in_place("mul", a, b, mul_pairs, times); }
 Tensor& operator*=(Tensor& a, double b) {
     detail::require_defined("scale", a);
     with_number("scale", a.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         const T number = scalar<T>("scale", b);
         T* out = a.mutable_data<T>();
-        for (std::int64_t i = 0; i < a.numel(); ++i) out[i] = wrapping(out[i], number, times);
+        detail::for_elements(a.numel(), [&](std::int64_t begin, std::int64_t end) {
+            if constexpr (std::is_floating_point_v<T>) {
+                detail::kernels<T>().pair.mul(end - begin, out + begin, 1, &number, 0, out + begin);
+            } else {
+                for (std::int64_t i = begin; i < end; ++i) {
+                    out[i] = wrapping(out[i], number, times);
+                }
+            }
+        });
     });
     return a;
 }
@@ -219,7 +272,11 @@ Tensor square(const Tensor& x) {
     detail::require_defined("square", x);
     return with_number("square", x.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
-        return map<T>(x, [](T v) { return wrapping(v, v, times); });
+        if constexpr (std::is_floating_point_v<T>) {
+            return map_kernel("square", x, [](const auto& maps) { return maps.square; });
+        } else {
+            return map<T>(x, [](T v) { return wrapping(v, v, times); });
+        }
     });
 }
 
@@ -239,7 +296,7 @@ Tensor abs(const Tensor& x) {
     return with_number("abs", x.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         if constexpr (std::is_floating_point_v<T>) {
-            return map<T>(x, [](T v) { return std::abs(v); });
+            return map_kernel("abs", x, [](const auto& maps) { return maps.abs; });
         } else {
             return map<T>(x, [](T v) { return v < 0 ? wrapping(T{0}, v, minus) : v; });
         }

@@ -25,6 +25,50 @@ inline void require_same_type(std::string_view op, const Tensor& a, const Tensor
                     a.dtype(), a.shape(), b.dtype(), b.shape());
 }
 
+/// walk(run), in chunks of runs, or of the elements of a long one.
+template <std::size_t N, class Run>
+void in_chunks(const StridedWalk<N>& walk, const Run& run) {
+    const std::int64_t runs = walk.runs();
+    const std::int64_t length = walk.length();
+    if (runs == 1) {
+        walk([&](std::int64_t at, const auto& offsets, std::int64_t n, const auto& steps) {
+            for_elements(n, [&](std::int64_t begin, std::int64_t end) {
+                auto moved = offsets;
+                for (std::size_t k = 0; k < N; ++k) moved[k] += begin * steps[k];
+                run(at + begin, moved, end - begin, steps);
+            });
+        });
+    } else {
+        for_row_blocks(runs, length,
+                       [&](std::int64_t begin, std::int64_t end) { walk.part(begin, end, run); });
+    }
+}
+
+/// y = kernel(a, b) with broadcasting, where choose(pairs) is the kernel of the element type.
+template <class T, class F>
+Tensor pair_kernel(std::string_view op, const Tensor& a, const Tensor& b, const F& choose) {
+    const auto kernel = choose(kernels<T>().pair);
+    const T* pa = a.data<T>();
+    const T* pb = b.data<T>();
+    if (a.shape() == b.shape()) {
+        Tensor result = Tensor::empty(a.shape(), a.dtype());
+        T* out = result.mutable_data<T>();
+        for_elements(result.numel(), [&](std::int64_t begin, std::int64_t end) {
+            kernel(end - begin, pa + begin, 1, pb + begin, 1, out + begin);
+        });
+        return result;
+    }
+    const Shape shape = broadcast_shapes(op, a.shape(), b.shape());
+    Tensor result = Tensor::empty(shape, a.dtype());
+    T* out = result.mutable_data<T>();
+    const StridedWalk<2> walk(
+        shape, {broadcast_strides(a.shape(), shape), broadcast_strides(b.shape(), shape)});
+    in_chunks(walk, [&](std::int64_t at, const auto& offsets, std::int64_t n, const auto& steps) {
+        kernel(n, pa + offsets[0], steps[0], pb + offsets[1], steps[1], out + at);
+    });
+    return result;
+}
+
 /// out[i] = f(a[i], b[i]) with broadcasting; R is the element type of the result.
 template <class R, class T, class F>
 Tensor binary(std::string_view op, const Tensor& a, const Tensor& b, const F& f) {

@@ -1,12 +1,14 @@
 // Layer norm and RMS norm: a row at a time, the last axes being the row; other axes go to the end
 // and back. Sums are f64 whatever the type.
 
+#include <glassgrad/tensor/detail/norm_gradients.hpp>
 #include <glassgrad/tensor/detail/trailing.hpp>
 #include <glassgrad/tensor/ops/normalize.hpp>
 #include <glassgrad/tensor/ops/shape.hpp>
 
 #include "dispatch.hpp"
 #include "fail.hpp"
+#include "kernels/kernels.hpp"
 #include "parallel.hpp"
 
 #include <algorithm>
@@ -17,6 +19,8 @@ namespace glassgrad {
 using detail::fail;
 using detail::hint;
 using detail::list;
+using detail::NormGradients;
+using detail::NormInputs;
 using detail::Trailing;
 using detail::with_float;
 
@@ -55,29 +59,6 @@ void check_part(std::string_view op, std::string_view name, const Tensor& part, 
     }
 }
 
-/// What a row is shifted and scaled by.
-struct Measure {
-    double mean;
-    double scale;  ///< 1 / sqrt(var + eps)
-};
-
-/// With `Centred`, about the mean; else about 0.
-template <bool Centred, class T>
-Measure measure(const T* x, std::int64_t n, double eps) {
-    const auto size = static_cast<double>(n);
-    double mean = 0;
-    if constexpr (Centred) {
-        for (std::int64_t i = 0; i < n; ++i) mean += static_cast<double>(x[i]);
-        mean /= size;
-    }
-    double squares = 0;
-    for (std::int64_t i = 0; i < n; ++i) {
-        const double distance = static_cast<double>(x[i]) - mean;
-        squares += distance * distance;
-    }
-    return {mean, 1 / std::sqrt(squares / size + eps)};
-}
-
 template <bool Centred>
 Tensor forward(std::string_view op, const Tensor& x, const Tensor& weight, const Tensor& bias,
                int last, double eps) {
@@ -91,57 +72,68 @@ Tensor forward(std::string_view op, const Tensor& x, const Tensor& weight, const
         const T* w = weight.defined() ? weight.data<T>() : nullptr;
         const T* b = bias.defined() ? bias.data<T>() : nullptr;
         T* out = result.mutable_data<T>();
-        detail::for_rows(rows.count, rows.length, [&](std::int64_t row) {
-            const std::int64_t at = row * rows.length;
-            const Measure m = measure<Centred>(in + at, rows.length, eps);
-            for (std::int64_t i = 0; i < rows.length; ++i) {
-                double y = (static_cast<double>(in[at + i]) - m.mean) * m.scale;
-                if (w) y *= static_cast<double>(w[i]);
-                if (b) y += static_cast<double>(b[i]);
-                out[at + i] = static_cast<T>(y);
-            }
+        const detail::Rows<T>& row = detail::kernels<T>().row;
+        const auto kernel = Centred ? row.layer_norm : row.rms_norm;
+        detail::for_row_blocks(rows.count, rows.length, [&](std::int64_t begin, std::int64_t end) {
+            const std::int64_t at = begin * rows.length;
+            kernel(end - begin, rows.length, in + at, w, b, eps, out + at);
         });
         return result;
     });
 }
 
-/// scale (gy - mean(gy) - h mean(gy h)), where h is the result; without mean(gy) if not centred.
+/// The gradients of a norm over the last axes, in one pass over x and gy. Sums over rows are f64,
+/// a part for each of at most 64 pieces, which are added up in order.
 template <bool Centred>
-Tensor backward(std::string_view op, const Tensor& x, const Tensor& gy, int last, double eps) {
+NormGradients backward(std::string_view op, const Tensor& x, const Tensor& weight, const Tensor& gy,
+                       int last, double eps, const NormInputs& wanted) {
     return with_float(op, x.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         const Rows rows = rows_of(x.shape(), last);
-        Tensor result = Tensor::empty(x.shape(), x.dtype());
+        const std::int64_t n = rows.length;
+        const Shape part(std::span<const std::int64_t>(x.shape().end() - last, x.shape().end()));
+        NormGradients result;
+        if (wanted.x) result.x = Tensor::empty(x.shape(), x.dtype());
         const T* in = x.data<T>();
         const T* g = gy.data<T>();
-        T* out = result.mutable_data<T>();
-        const auto size = static_cast<double>(rows.length);
-        detail::for_rows(rows.count, rows.length, [&](std::int64_t row) {
-            const std::int64_t at = row * rows.length;
-            const Measure m = measure<Centred>(in + at, rows.length, eps);
-            const auto h = [&](std::int64_t i) {
-                return (static_cast<double>(in[at + i]) - m.mean) * m.scale;
-            };
-            double plain = 0;
-            double along = 0;
-            for (std::int64_t i = 0; i < rows.length; ++i) {
-                if constexpr (Centred) plain += static_cast<double>(g[at + i]);
-                along += static_cast<double>(g[at + i]) * h(i);
+        const T* w = weight.defined() ? weight.data<T>() : nullptr;
+        T* gx = wanted.x ? result.x.mutable_data<T>() : nullptr;
+        const detail::Rows<T>& row = detail::kernels<T>().row;
+        const auto kernel = Centred ? row.layer_norm_vjp : row.rms_norm_vjp;
+
+        const std::int64_t parts = (wanted.weight ? 1 : 0) + (wanted.bias ? 1 : 0);
+        const std::int64_t piece =
+            std::max({std::int64_t{1}, (rows.count + 63) / 64,
+                      detail::parallel_threshold / std::max<std::int64_t>(1, n)});
+        const std::int64_t pieces = n == 0 ? 0 : (rows.count + piece - 1) / piece;
+        Tensor sums = zeros({pieces, parts, n}, f64);
+        auto* sum = sums.mutable_data<double>();
+        detail::for_chunks(n == 0 ? 0 : rows.count, piece,
+                           [&](std::int64_t begin, std::int64_t end) {
+                               double* to = sum + begin / piece * parts * n;
+                               double* gw = wanted.weight ? to : nullptr;
+                               double* gb = wanted.bias ? to + (parts - 1) * n : nullptr;
+                               kernel(end - begin, n, in + begin * n, g + begin * n, w, eps,
+                                      {gx ? gx + begin * n : nullptr, gw, gb});
+                           });
+        const auto total = [&](std::int64_t at) {
+            Tensor all = Tensor::empty(part, x.dtype());
+            T* out = all.mutable_data<T>();
+            for (std::int64_t i = 0; i < n; ++i) {
+                double value = 0;
+                for (std::int64_t p = 0; p < pieces; ++p) value += sum[(p * parts + at) * n + i];
+                out[i] = static_cast<T>(value);
             }
-            plain /= size;
-            along /= size;
-            for (std::int64_t i = 0; i < rows.length; ++i) {
-                const double slope = static_cast<double>(g[at + i]) - plain - h(i) * along;
-                out[at + i] = static_cast<T>(m.scale * slope);
-            }
-        });
+            return all;
+        };
+        if (wanted.weight) result.weight = total(0);
+        if (wanted.bias) result.bias = total(parts - 1);
         return result;
     });
 }
 
-template <bool Centred>
-Tensor pulled_back(std::string_view op, const Tensor& x, const Tensor& gy,
-                   const NormOptions& options) {
+void check_gradient(std::string_view op, const Tensor& x, const Tensor& gy,
+                    const NormOptions& options) {
     detail::require_defined(op, x);
     detail::require_defined(op, gy);
     check_eps(op, options);
@@ -149,10 +141,18 @@ Tensor pulled_back(std::string_view op, const Tensor& x, const Tensor& gy,
         fail<ShapeError>("{}: the gradient is {} {}, x is {} {}", op, gy.dtype(), gy.shape(),
                          x.dtype(), x.shape());
     }
+}
+
+template <bool Centred>
+Tensor pulled_back(std::string_view op, const Tensor& x, const Tensor& gy,
+                   const NormOptions& options) {
+    check_gradient(op, x, gy, options);
     const Trailing axes = detail::trailing(op, x.shape(), options.axes);
-    if (axes.already) return backward<Centred>(op, x, gy, axes.count, options.eps);
-    return permute(backward<Centred>(op, permute(x, list(axes.order)),
-                                     permute(gy, list(axes.order)), axes.count, options.eps),
+    const auto along_last = [&](const Tensor& in, const Tensor& g) {
+        return backward<Centred>(op, in, {}, g, axes.count, options.eps, {.x = true}).x;
+    };
+    if (axes.already) return along_last(x, gy);
+    return permute(along_last(permute(x, list(axes.order)), permute(gy, list(axes.order))),
                    list(axes.inverse));
 }
 
@@ -189,6 +189,19 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, const NormOptions& option
 }
 Tensor rms_norm_vjp(const Tensor& x, const Tensor& gy, const NormOptions& options) {
     return pulled_back<false>("rms_norm_vjp", x, gy, options);
+}
+
+NormGradients detail::layer_norm_gradients(const Tensor& x, const Tensor& weight, const Tensor& gy,
+                                           const NormOptions& options, const NormInputs& wanted) {
+    check_gradient("layer_norm_vjp", x, gy, options);
+    const int last = trailing("layer_norm_vjp", x.shape(), options.axes).count;
+    return backward<true>("layer_norm_vjp", x, weight, gy, last, options.eps, wanted);
+}
+NormGradients detail::rms_norm_gradients(const Tensor& x, const Tensor& weight, const Tensor& gy,
+                                         const NormOptions& options, const NormInputs& wanted) {
+    check_gradient("rms_norm_vjp", x, gy, options);
+    const int last = trailing("rms_norm_vjp", x.shape(), options.axes).count;
+    return backward<false>("rms_norm_vjp", x, weight, gy, last, options.eps, wanted);
 }
 
 }  // namespace glassgrad

@@ -49,18 +49,24 @@ void for_elements(std::int64_t count, const F& f) {
     }
 }
 
-/// f(r) for `count` rows of `length` elements each, if there are any; few elements run at once.
+/// f(begin, end) for `count` rows of `length` elements each, if there are any; few elements run at
+/// once.
+template <class F>
+void for_row_blocks(std::int64_t count, std::int64_t length, const F& f) {
+    if (length == 0 || count == 0) return;
+    if (count * length < parallel_threshold) {
+        f(std::int64_t{0}, count);
+    } else {
+        for_chunks(count, std::max<std::int64_t>(1, parallel_threshold / length), f);
+    }
+}
+
+/// f(r) for each of these rows.
 template <class F>
 void for_rows(std::int64_t count, std::int64_t length, const F& f) {
-    if (length == 0) return;
-    if (count * length < parallel_threshold) {
-        for (std::int64_t r = 0; r < count; ++r) f(r);
-        return;
-    }
-    for_chunks(count, std::max<std::int64_t>(1, parallel_threshold / length),
-               [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t r = begin; r < end; ++r) f(r);
-               });
+    for_row_blocks(count, length, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t r = begin; r < end; ++r) f(r);
+    });
 }
 
 }  // namespace glassgrad::detail

@@ -78,25 +78,112 @@ double length_of(const T* row, std::int64_t n) {
 
 }  // namespace
 
+namespace {
+
+/// x as `outer` blocks of `length` rows of `inner` elements, whose rows are added up; `inner` is 0
+/// where the reduced axes don't lie together.
+struct Block {
+    std::int64_t outer = 1;
+    std::int64_t length = 1;
+    std::int64_t inner = 1;
+};
+
+Block block_of(std::string_view op, const Tensor& x, const Axes& axes) {
+    const std::uint32_t mask = normalize_axes(op, axes, x.shape());
+    Block block;
+    bool reducing = false;
+    bool after = false;
+    for (int i = 0; i < x.rank(); ++i) {
+        const std::int64_t size = x.shape()[i];
+        if (size == 1) continue;
+        if ((mask >> i & 1u) == 0) {
+            after = reducing;
+            (after ? block.inner : block.outer) *= size;
+        } else if (after) {
+            return {1, 1, 0};
+        } else {
+            reducing = true;
+            block.length *= size;
+        }
+    }
+    return block;
+}
+
+/// The sums of columns, in f64: a part for each of at most 64 pieces of the rows, which are added
+/// up in order.
+template <class T>
+void sum_columns(const T* x, const Block& block, double divisor, T* out) {
+    const std::int64_t inner = block.inner;
+    const std::int64_t piece =
+        std::max({std::int64_t{1}, (block.length + 63) / 64, detail::parallel_threshold / inner});
+    const std::int64_t pieces = (block.length + piece - 1) / piece;
+    Tensor parts = zeros({block.outer * pieces, inner}, f64);
+    auto* sums = parts.mutable_data<double>();
+    const auto add_columns = detail::kernels<T>().row.add_columns;
+    detail::for_rows(block.outer * pieces, std::min(piece, block.length) * inner,
+                     [&](std::int64_t part) {
+                         const std::int64_t begin = part % pieces * piece;
+                         const std::int64_t rows = std::min(piece, block.length - begin);
+                         const T* first = x + (part / pieces * block.length + begin) * inner;
+                         add_columns(rows, inner, first, sums + part * inner);
+                     });
+    detail::for_rows(block.outer, pieces * inner, [&](std::int64_t o) {
+        double* total = sums + o * pieces * inner;
+        for (std::int64_t p = 1; p < pieces; ++p) {
+            for (std::int64_t i = 0; i < inner; ++i) total[i] += total[p * inner + i];
+        }
+        for (std::int64_t i = 0; i < inner; ++i) {
+            out[o * inner + i] = static_cast<T>(total[i] / divisor);
+        }
+    });
+}
+
+enum class Divide { no, by_count };
+
+template <class T>
+Tensor float_sum(std::string_view op, const Tensor& x, const ReduceOptions& options, Divide by) {
+    const bool average = by == Divide::by_count;
+    const Block block = block_of(op, x, options.axes);
+    if (block.inner > 1 && block.length > 0) {
+        Tensor result =
+            Tensor::empty(detail::reduced_shape(op, x, options.axes, options.keepdims), x.dtype());
+        const double divisor = average ? static_cast<double>(block.length) : 1;
+        if (result.numel() > 0) {
+            sum_columns(x.data<T>(), block, divisor, result.mutable_data<T>());
+        }
+        return result;
+    }
+    const Plan view = plan(op, x, options.axes, options.keepdims);
+    if (average) require_elements(op, view, x);
+    const auto sum = detail::kernels<T>().row.sum;
+    return reduce_rows<T, T>(view, x.dtype(), [&](const T* row, std::int64_t n) {
+        return static_cast<T>(sum(n, row) / (average ? static_cast<double>(n) : 1));
+    });
+}
+
+}  // namespace
+
 Tensor sum(const Tensor& x, const ReduceOptions& options) {
     if (x.dtype() == boolean) return sum(x.astype(i64), options);
-    const Plan view = plan("sum", x, options.axes, options.keepdims);
+    detail::require_defined("sum", x);
     return with_number("sum", x.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
-        return reduce_rows<T, T>(view, x.dtype(), [](const T* row, std::int64_t n) {
-            return static_cast<T>(sum_run(row, n));
-        });
+        if constexpr (std::is_floating_point_v<T>) {
+            return float_sum<T>("sum", x, options, Divide::no);
+        } else {
+            const Plan view = plan("sum", x, options.axes, options.keepdims);
+            return reduce_rows<T, T>(view, x.dtype(), [](const T* row, std::int64_t n) {
+                return static_cast<T>(sum_run(row, n));
+            });
+        }
     });
 }
 
 Tensor mean(const Tensor& x, const ReduceOptions& options) {
-    const Plan view = plan("mean", x, options.axes, options.keepdims);
+    detail::require_defined("mean", x);
+    normalize_axes("mean", options.axes, x.shape());
     return with_float("mean", x.dtype(), [&](auto type) {
-        using T = typename decltype(type)::type;
-        require_elements("mean", view, x);
-        return reduce_rows<T, T>(view, x.dtype(), [](const T* row, std::int64_t n) {
-            return static_cast<T>(sum_run(row, n) / static_cast<double>(n));
-        });
+        return float_sum<typename decltype(type)::type>("mean", x, options, Divide::by_count);
     });
 }
 

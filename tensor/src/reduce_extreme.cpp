@@ -28,6 +28,11 @@ Tensor extreme(std::string_view op, const Tensor& x, const ReduceOptions& option
     require_elements(op, view, x);
     return with_number(op, x.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
+        if constexpr (Larger && std::is_floating_point_v<T>) {
+            const auto largest = detail::kernels<T>().row.largest;
+            return reduce_rows<T, T>(view, x.dtype(),
+                                     [&](const T* row, std::int64_t n) { return largest(n, row); });
+        }
         return reduce_rows<T, T>(view, x.dtype(), [](const T* row, std::int64_t n) {
             T best = row[0];
             for (std::int64_t i = 1; i < n; ++i) {

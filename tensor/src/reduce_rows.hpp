@@ -7,6 +7,7 @@
 
 #include "dispatch.hpp"
 #include "fail.hpp"
+#include "kernels/kernels.hpp"
 #include "parallel.hpp"
 
 #include <algorithm>
@@ -53,6 +54,16 @@ inline Plan plan(std::string_view op, const Tensor& x, const Axes& axes, bool ke
     }
     plan.x = permute(x, std::span<const std::int64_t>(order, static_cast<std::size_t>(count)));
     return plan;
+}
+
+inline Shape reduced_shape(std::string_view op, const Tensor& x, const Axes& axes, bool keepdims) {
+    const std::uint32_t mask = normalize_axes(op, axes, x.shape());
+    Shape shape;
+    for (int i = 0; i < x.rank(); ++i) {
+        const bool reduced = (mask >> i & 1u) != 0;
+        if (!reduced || keepdims) shape.push_back(reduced ? 1 : x.shape()[i]);
+    }
+    return shape;
 }
 
 inline void require_elements(std::string_view op, const Plan& plan, const Tensor& x) {

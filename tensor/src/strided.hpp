@@ -61,20 +61,36 @@ class StridedWalk {
 
     template <class Run>
     void operator()(const Run& run) const {
-        for (std::size_t i = 0; i < rank_; ++i) {
-            if (sizes_[i] == 0) return;
-        }
+        part(0, runs(), run);
+    }
+
+    /// How many innermost runs there are, and how long each is.
+    std::int64_t runs() const noexcept {
+        std::int64_t count = 1;
+        for (std::size_t i = 0; i + 1 < rank_; ++i) count *= sizes_[i];
+        return length() == 0 ? 0 : count;
+    }
+    std::int64_t length() const noexcept { return sizes_[rank_ - 1]; }
+
+    /// The same for the runs [begin, end) only.
+    template <class Run>
+    void part(std::int64_t begin, std::int64_t end, const Run& run) const {
+        if (begin >= end) return;
         std::array<std::int64_t, max_rank> index{};
         std::array<std::int64_t, N> offsets{};
         std::array<std::int64_t, N> inner{};
         const std::size_t last = rank_ - 1;
         for (std::size_t k = 0; k < N; ++k) inner[k] = strides_[k][last];
-        for (std::int64_t out = 0;; out += sizes_[last]) {
-            run(out, offsets, sizes_[last], inner);
-            std::size_t axis = last;
-            for (;;) {
-                if (axis == 0) return;
-                --axis;
+        std::int64_t left = begin;
+        for (std::size_t axis = last; left > 0 && axis-- > 0;) {
+            index[axis] = left % sizes_[axis];
+            left /= sizes_[axis];
+            for (std::size_t k = 0; k < N; ++k) offsets[k] += index[axis] * strides_[k][axis];
+        }
+        for (std::int64_t at = begin;;) {
+            run(at * sizes_[last], offsets, sizes_[last], inner);
+            if (++at == end) return;
+            for (std::size_t axis = last; axis-- > 0;) {
                 for (std::size_t k = 0; k < N; ++k) offsets[k] += strides_[k][axis];
                 if (++index[axis] < sizes_[axis]) break;
                 for (std::size_t k = 0; k < N; ++k) offsets[k] -= strides_[k][axis] * sizes_[axis];

@@ -69,28 +69,26 @@ void sgd_update(Tensor& w, const Tensor& g, Tensor& velocity, const SgdStep& ste
 }
 
 void adam_update(Tensor& w, const Tensor& g, Tensor& mean, Tensor& square, const AdamStep& step) {
-    update("adam", w, [&](auto zero) {
-        using T = decltype(zero);
+    with_float("adam", w.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        const AdamFactors<T> factors{
+            .beta1 = static_cast<T>(step.beta1),
+            .rest1 = static_cast<T>(1 - step.beta1),
+            .beta2 = static_cast<T>(step.beta2),
+            .rest2 = static_cast<T>(1 - step.beta2),
+            .eps = static_cast<T>(step.eps),
+            .size = static_cast<T>(step.lr / step.correction1),
+            .root = static_cast<T>(std::sqrt(step.correction2)),
+            .keep = static_cast<T>(step.decoupled ? 1 - step.lr * step.weight_decay : 1),
+            .decay = static_cast<T>(step.decoupled ? 0 : step.weight_decay)};
         T* pw = w.mutable_data<T>();
         T* pm = mean.mutable_data<T>();
         T* ps = square.mutable_data<T>();
         const T* pg = g.data<T>();
-        const T beta1 = static_cast<T>(step.beta1);
-        const T beta2 = static_cast<T>(step.beta2);
-        const T rest1 = static_cast<T>(1 - step.beta1);
-        const T rest2 = static_cast<T>(1 - step.beta2);
-        const T eps = static_cast<T>(step.eps);
-        const T size = static_cast<T>(step.lr / step.correction1);
-        const T root = static_cast<T>(std::sqrt(step.correction2));
-        const T keep = static_cast<T>(step.decoupled ? 1 - step.lr * step.weight_decay : 1);
-        const T decay = static_cast<T>(step.decoupled ? 0 : step.weight_decay);
-        return [=](std::int64_t i) {
-            const T value = keep * pw[i];
-            const T gradient = pg[i] + decay * pw[i];
-            pm[i] = beta1 * pm[i] + rest1 * gradient;
-            ps[i] = beta2 * ps[i] + rest2 * gradient * gradient;
-            pw[i] = value - size * pm[i] / (std::sqrt(ps[i]) / root + eps);
-        };
+        const auto kernel = kernels<T>().update.adam;
+        for_elements(w.numel(), [&](std::int64_t begin, std::int64_t end) {
+            kernel(end - begin, factors, pg + begin, pw + begin, pm + begin, ps + begin);
+        });
     });
 }
 
@@ -117,13 +115,14 @@ void lion_update(Tensor& w, const Tensor& g, Tensor& mean, const LionStep& step)
 }
 
 void blend(Tensor& x, double a, const Tensor& y, double b) {
-    update("blend", x, [&](auto zero) {
-        using T = decltype(zero);
+    with_float("blend", x.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
         T* px = x.mutable_data<T>();
         const T* py = y.data<T>();
-        const T fa = static_cast<T>(a);
-        const T fb = static_cast<T>(b);
-        return [=](std::int64_t i) { px[i] = fa * px[i] + fb * py[i]; };
+        const auto kernel = kernels<T>().update.blend;
+        for_elements(x.numel(), [&](std::int64_t begin, std::int64_t end) {
+            kernel(end - begin, static_cast<T>(a), static_cast<T>(b), py + begin, px + begin);
+        });
     });
 }
 

@@ -1,6 +1,6 @@
 // Every kernel in every set of instructions that the processor has, against a plain reference.
 
-#include "kernels/kernels.hpp"
+#include "support/kernels.hpp"
 
 #include "support/catch.hpp"
 
@@ -8,76 +8,13 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <random>
-#include <type_traits>
+#include <memory>
+#include <utility>
 #include <vector>
 
-using namespace glassgrad::detail;
+using namespace kernel_tests;
 
 namespace {
-
-/// Around the widths of vectors and of unrolled loops.
-constexpr std::int64_t sizes[] = {0, 1, 3, 7, 8, 15, 16, 17, 31, 63, 64, 65, 1000};
-
-template <class T>
-const Kernels<T>& of(const KernelTable& table) {
-    if constexpr (sizeof(T) == sizeof(float)) {
-        return table.of_float;
-    } else {
-        return table.of_double;
-    }
-}
-
-/// What references are computed in.
-template <class T>
-using Wide = std::conditional_t<sizeof(T) == sizeof(float), double, long double>;
-
-/// Equal to the bit, or both NaN.
-template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](T x, T y) {
-        return (x == y && std::signbit(x) == std::signbit(y)) || (std::isnan(x) && std::isnan(y));
-    });
-}
-
-/// Distance from a reference in units in its last place; infinite where only one is NaN or
-/// infinite.
-template <class T>
-double ulps(T got, T wanted) {
-    if (got == wanted || (std::isnan(got) && std::isnan(wanted))) return 0;
-    if (!std::isfinite(got) || !std::isfinite(wanted)) {
-        return std::numeric_limits<double>::infinity();
-    }
-    const T size = std::abs(wanted);
-    const double unit =
-        static_cast<double>(std::nextafter(size, std::numeric_limits<T>::infinity())) -
-        static_cast<double>(size);
-    return std::abs(static_cast<double>(got) - static_cast<double>(wanted)) / unit;
-}
-
-/// Numbers in [low, high], then what is special about T.
-template <class T>
-std::vector<T> numbers(std::int64_t n, double low, double high) {
-    using Limits = std::numeric_limits<T>;
-    const T special[] = {0,
-                         -T{0},
-                         Limits::infinity(),
-                         -Limits::infinity(),
-                         Limits::quiet_NaN(),
-                         Limits::denorm_min(),
-                         Limits::max(),
-                         Limits::lowest(),
-                         T{1},
-                         T{-1}};
-    std::mt19937 random(static_cast<unsigned>(n));
-    std::uniform_real_distribution<double> uniform(low, high);
-    std::vector<T> x(static_cast<std::size_t>(n));
-    for (T& each : x) each = static_cast<T>(uniform(random));
-    for (std::size_t i = 0; i < std::size(special) && i * 2 + 1 < x.size(); ++i) {
-        x[i * 2 + 1] = special[i];
-    }
-    return x;
-}
 
 /// The largest distance of kernel(x) from `reference`, in place as well, and cut in pieces, where
 /// it must be the same to the bit.
@@ -252,6 +189,103 @@ TEMPLATE_TEST_CASE("a sum of squares is that of f64, and no NaN is lost", "[kern
             x[x.size() / 2] = std::numeric_limits<T>::quiet_NaN();
             x.front() = n > 1 ? std::numeric_limits<T>::infinity() : x.front();
             CHECK(std::isnan(kernel(n, x.data())));
+        }
+    }
+}
+
+TEMPLATE_TEST_CASE("arithmetic of two operands is exact, in each set of instructions", "[kernels]",
+                   float, double) {
+    using T = TestType;
+    const auto plain = [](auto kernel, auto f) {
+        for (const std::int64_t n : sizes) {
+            const std::vector<T> a = numbers<T>(n, -9, 9);
+            std::vector<T> b = numbers<T>(n, -3, 3);
+            std::rotate(b.begin(), b.begin() + n / 3, b.end());
+            for (const auto& [step_a, step_b] : {std::pair{1, 1}, {1, 0}, {0, 1}, {0, 0}}) {
+                std::vector<T> wanted(a.size());
+                for (std::size_t i = 0; i < a.size(); ++i) {
+                    wanted[i] = f(a[step_a ? i : 0], b[step_b ? i : 0]);
+                }
+                std::vector<T> y = a;
+                std::vector<T> first(a.begin(), a.begin() + (n > 0 ? 1 : 0));
+                kernel(n, step_a ? y.data() : first.data(), step_a, b.data(), step_b, y.data());
+                if (!same_bits(y, wanted)) return false;
+            }
+            // Every other element.
+            std::vector<T> y(static_cast<std::size_t>(n / 2));
+            kernel(n / 2, a.data(), 2, b.data(), 1, y.data());
+            for (std::size_t i = 0; i < y.size(); ++i) {
+                if (!same_bits(std::vector<T>{y[i]}, {f(a[2 * i], b[i])})) return false;
+            }
+        }
+        return true;
+    };
+    for (const InstructionSet& set : instruction_sets()) {
+        CAPTURE(set.name);
+        const KernelTable table = set.kernels();
+        const Pairs<T>& pair = of<T>(table).pair;
+        CHECK(plain(pair.add, [](T a, T b) { return a + b; }));
+        CHECK(plain(pair.sub, [](T a, T b) { return a - b; }));
+        CHECK(plain(pair.mul, [](T a, T b) { return a * b; }));
+        CHECK(plain(pair.div, [](T a, T b) { return a / b; }));
+        CHECK(plain(pair.chain_mul, [](T a, T b) { return a == 0 ? 0 : a * b; }));
+        CHECK(plain(pair.chain_div, [](T a, T b) { return a == 0 ? 0 : a / b; }));
+        CHECK(plain(pair.maximum, [](T a, T b) {
+            return a != a || b != b ? std::numeric_limits<T>::quiet_NaN() : a > b ? a : b;
+        }));
+        CHECK(plain(pair.minimum, [](T a, T b) {
+            return a != a || b != b ? std::numeric_limits<T>::quiet_NaN() : a < b ? a : b;
+        }));
+        for (const std::int64_t n : sizes) {
+            const std::vector<T> a = numbers<T>(n, -9, 9);
+            const std::vector<T> b = numbers<T>(n, 20, 30);
+            // Of vector<bool> there is no bool*.
+            const auto mask = std::make_unique<bool[]>(static_cast<std::size_t>(n) + 1);
+            for (std::int64_t i = 0; i < n; ++i) mask[static_cast<std::size_t>(i)] = i % 3 != 1;
+            for (int steps = 0; steps < 8; ++steps) {
+                const int by[] = {steps & 1, steps >> 1 & 1, steps >> 2};
+                std::vector<T> y(a.size());
+                pair.choose(n, mask.get(), by[0], a.data(), by[1], b.data(), by[2], y.data());
+                std::vector<T> wanted(a.size());
+                for (std::size_t i = 0; i < a.size(); ++i) {
+                    wanted[i] = mask[by[0] ? i : 0] ? a[by[1] ? i : 0] : b[by[2] ? i : 0];
+                }
+                CHECK(same_bits(y, wanted));
+            }
+        }
+    }
+}
+
+TEMPLATE_TEST_CASE("a step of Adam is its formula, in each set of instructions", "[kernels]", float,
+                   double) {
+    using T = TestType;
+    using W = Wide<T>;
+    const AdamFactors<T> f{T(0.9), T(0.1), T(0.99), T(0.01), T(1e-8), T(0.01), T(0.3), T(0.5), 0};
+    for (const InstructionSet& set : instruction_sets()) {
+        CAPTURE(set.name);
+        const KernelTable table = set.kernels();
+        for (const std::int64_t n : sizes) {
+            const auto size = static_cast<std::size_t>(n);
+            std::vector<T> w(size), g(size), mean(size), square(size);
+            for (std::size_t i = 0; i < size; ++i) {
+                w[i] = T(i % 5) - T(1.5);
+                g[i] = T(i % 7) - T(2.75);
+                mean[i] = T(i % 3) - T(0.5);
+                square[i] = T(i % 4) + T(0.25);
+            }
+            std::vector<T> got[] = {w, mean, square};
+            of<T>(table).update.adam(n, f, g.data(), got[0].data(), got[1].data(), got[2].data());
+            double worst_of_all = 0;
+            for (std::size_t i = 0; i < size; ++i) {
+                const W m = W{f.beta1} * mean[i] + W{f.rest1} * g[i];
+                const W s = W{f.beta2} * square[i] + W{f.rest2} * g[i] * g[i];
+                const W v = W{f.keep} * w[i] - W{f.size} * m / (std::sqrt(s) / f.root + f.eps);
+                for (const auto& [a, b] :
+                     {std::pair{got[0][i], v}, {got[1][i], m}, {got[2][i], s}}) {
+                    worst_of_all = std::max(worst_of_all, static_cast<double>(std::abs(a - b)));
+                }
+            }
+            CHECK(worst_of_all <= 4 * static_cast<double>(std::numeric_limits<T>::epsilon()));
         }
     }
 }

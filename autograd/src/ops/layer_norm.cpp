@@ -1,9 +1,14 @@
 // Layer norm and RMS norm. Rules are for the last axes; others are brought there by permute.
 
 #include <glassgrad/autograd/ops.hpp>
+#include <glassgrad/tensor/detail/norm_gradients.hpp>
 #include <glassgrad/tensor/detail/trailing.hpp>
 
 #include "family.hpp"
+
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace glassgrad {
 
@@ -126,6 +131,58 @@ Variable moved(const Variable& x, const detail::Trailing& axes, const NormOption
 
 std::span<const OpRow> detail::layer_norm_rows() { return rows; }
 
+namespace {
+
+/// A norm over the last axes with its parameters, of which some may be undefined. `fused` gives all
+/// gradients of Tensors, `to_x` and `norm` are what they are composed of when they are recorded.
+template <class Fused, class ToX, class Norm>
+Variable recorded(const OpRow& row, Tensor value, const NormOptions& options, const Variable& x,
+                  const Variable& weight, const Variable& bias, const Fused& fused, const ToX& to_x,
+                  const Norm& norm) {
+    const bool weighted = weight.defined();
+    const bool biased = bias.defined();
+    std::vector<Variable> inputs{x};
+    if (weighted) inputs.push_back(weight);
+    if (biased) inputs.push_back(bias);
+    const Variable saved[] = {x, weight};
+    const auto rule = [=](const auto& gy, const Tensor&, std::span<const Variable> read,
+                          const std::vector<bool>& wanted) {
+        using V = std::remove_cvref_t<decltype(gy)>;
+        const Variable& in = read[0];
+        const Variable& w = read[1];
+        const detail::NormInputs want{
+            .x = wanted[0], .weight = weighted && wanted[1], .bias = biased && wanted.back()};
+        const auto listed = [&](V gx, V gweight, V gbias) {
+            std::vector<V> gradients{std::move(gx)};
+            if (weighted) gradients.push_back(std::move(gweight));
+            if (biased) gradients.push_back(std::move(gbias));
+            return gradients;
+        };
+        if constexpr (std::is_same_v<V, Variable>) {
+            if (grad_enabled()) {
+                return listed(want.x ? to_x(in, weighted ? gy * w : gy, options) : V(),
+                              want.weight ? gy * norm(in, options) : V(), want.bias ? gy : V());
+            }
+        }
+        detail::NormGradients all =
+            fused(in.value(), value_of(w), detail::tensor_of(gy), options, want);
+        const auto given = [](Tensor gradient) {
+            return gradient.defined() ? V(std::move(gradient)) : V();
+        };
+        return listed(given(std::move(all.x)), given(std::move(all.weight)),
+                      given(std::move(all.bias)));
+    };
+    const int axes = detail::trailing(row.name, x.shape(), options.axes).count;
+    return record_joint(
+        row, std::move(value),
+        [&] {
+            return Attributes{{"axes", axes}, {"eps", options.eps}};
+        },
+        inputs, saved, rule);
+}
+
+}  // namespace
+
 Variable layer_norm_vjp(const Variable& x, const Variable& gy, const NormOptions& options) {
     if (!grad_enabled()) return Variable(layer_norm_vjp(x.value(), gy.value(), options));
     if (x.numel() == 0) return scale(gy, 0);
@@ -151,29 +208,12 @@ Variable layer_norm(const Variable& x, const Variable& weight, const Variable& b
     Tensor value = detail::computed(
         row, [&] { return layer_norm(x.value(), value_of(weight), value_of(bias), options); }, x,
         weight, bias);
-    const auto attributes = [&] { return Attributes{{"axes", axes.count}, {"eps", options.eps}}; };
-    const auto plain = [options](const auto& gy, const auto& in) {
-        return layer_norm_vjp(in, gy, options);
-    };
-    const auto weighted = [options](const auto& gy, const auto& in, const auto& w) {
-        return layer_norm_vjp(in, gy * w, options);
-    };
-    const auto to_weight = [options](const auto& gy, const auto& in) {
-        return gy * layer_norm(in, options);
-    };
-    const auto to_bias = [](const auto& gy) { return gy; };
-    if (weight.defined() && bias.defined()) {
-        return record(row, std::move(value), attributes, edge(x, weighted, x, weight),
-                      edge(weight, to_weight, x), edge(bias, to_bias));
-    }
-    if (weight.defined()) {
-        return record(row, std::move(value), attributes, edge(x, weighted, x, weight),
-                      edge(weight, to_weight, x));
-    }
-    if (bias.defined()) {
-        return record(row, std::move(value), attributes, edge(x, plain, x), edge(bias, to_bias));
-    }
-    return record(row, std::move(value), attributes, edge(x, plain, x));
+    return recorded(
+        row, std::move(value), options, x, weight, bias, detail::layer_norm_gradients,
+        [](const Variable& in, const Variable& gy, const NormOptions& o) {
+            return layer_norm_vjp(in, gy, o);
+        },
+        [](const Variable& in, const NormOptions& o) { return layer_norm(in, o); });
 }
 
 Variable rms_norm_vjp(const Variable& x, const Variable& gy, const NormOptions& options) {
@@ -198,26 +238,12 @@ Variable rms_norm(const Variable& x, const Variable& weight, const NormOptions& 
     const OpRow& row = find(rows, "rms_norm");
     Tensor value = detail::computed(
         row, [&] { return rms_norm(x.value(), value_of(weight), options); }, x, weight);
-    const auto attributes = [&] { return Attributes{{"axes", axes.count}, {"eps", options.eps}}; };
-    if (!weight.defined()) {
-        return record(
-            row, std::move(value), attributes,
-            edge(
-                x,
-                [options](const auto& gy, const auto& in) { return rms_norm_vjp(in, gy, options); },
-                x));
-    }
-    return record(
-        row, std::move(value), attributes,
-        edge(
-            x,
-            [options](const auto& gy, const auto& in, const auto& w) {
-                return rms_norm_vjp(in, gy * w, options);
-            },
-            x, weight),
-        edge(
-            weight,
-            [options](const auto& gy, const auto& in) { return gy * rms_norm(in, options); }, x));
+    return recorded(
+        row, std::move(value), options, x, weight, {}, detail::rms_norm_gradients,
+        [](const Variable& in, const Variable& gy, const NormOptions& o) {
+            return rms_norm_vjp(in, gy, o);
+        },
+        [](const Variable& in, const NormOptions& o) { return rms_norm(in, o); });
 }
 
 }  // namespace glassgrad

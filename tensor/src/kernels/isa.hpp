@@ -48,7 +48,12 @@ GLASSGRAD_INLINE T lost_of_product(T a, T b, T product) noexcept {
 
 // Each fills the entries of its source.
 void add_activations(KernelTable& table);
+void add_arithmetic(KernelTable& table);
 void add_exponentials(KernelTable& table);
+void add_norms(KernelTable& table);
+void add_softmax(KernelTable& table);
+void add_sum_rows(KernelTable& table);
+void add_updates(KernelTable& table);
 void add_squares(KernelTable& table);
 void add_products(KernelTable& table);
 

@@ -19,9 +19,25 @@ struct Maps {
     using Map = void (*)(std::int64_t n, const T* x, T* y);
     using MapWith = void (*)(std::int64_t n, T number, const T* x, T* y);
 
+    using MapBetween = void (*)(std::int64_t n, T low, T high, const T* x, T* y);
+
+    Map neg, abs, square;
+    MapBetween clamp;
     Map exp, expm1, log, log1p, sqrt, rsqrt, reciprocal, erf;
     Map tanh, sigmoid, softplus, relu, gelu, gelu_tanh, silu;
     MapWith leaky_relu, elu;
+};
+
+/// y[i] = f(a[i step_a], b[i step_b]), for a function of that name; steps of 0 and 1 are fast.
+template <class T>
+struct Pairs {
+    using N = std::int64_t;
+    using Pair = void (*)(N n, const T* a, N step_a, const T* b, N step_b, T* y);
+
+    Pair add, sub, mul, div, chain_mul, chain_div, maximum, minimum;
+    /// y[i] = mask[i step_mask] ? a[i step_a] : b[i step_b]
+    void (*choose)(N n, const bool* mask, N step_mask, const T* a, N step_a, const T* b, N step_b,
+                   T* y);
 };
 
 /// gx[i] = gy[i] times the slope of a function of that name at x[i]; tanh, sigmoid and relu get
@@ -33,12 +49,71 @@ struct Slopes {
     Slope tanh, sigmoid, softplus, relu, gelu, gelu_tanh, silu;
 };
 
+/// Where the gradients of a norm go, each null if it isn't wanted. Those of weight and bias are
+/// added to what is there, n numbers each.
+template <class T>
+struct NormTargets {
+    T* x;
+    double* weight;
+    double* bias;
+};
+
+/// `rows` rows of n elements each.
+template <class T>
+struct Rows {
+    using N = std::int64_t;
+
+    /// As the functions of that name do it; a derivative of the result y.
+    void (*softmax)(N rows, N n, const T* x, T* y);
+    void (*log_softmax)(N rows, N n, const T* x, T* y);
+    void (*softmax_vjp)(N rows, N n, const T* y, const T* gy, T* gx);
+    void (*log_softmax_vjp)(N rows, N n, const T* y, const T* gy, T* gx);
+    /// The largest, NaN if one is NaN, -inf of none.
+    T (*largest)(N n, const T* x);
+    /// The sum of exp(x[i] - top).
+    double (*sum_exp)(N n, const T* x, T top);
+    /// y[i] = exp(x[i] - top) factor + constant
+    void (*exp_line)(N n, const T* x, T top, T factor, T constant, T* y);
+
+    /// The sum of a row, and sums[i] += the sum of column i; f64.
+    double (*sum)(N n, const T* x);
+    void (*add_columns)(N rows, N n, const T* x, double* sums);
+
+    using Norm = void (*)(N rows, N n, const T* x, const T* weight, const T* bias, double eps,
+                          T* y);
+    using NormVjp = void (*)(N rows, N n, const T* x, const T* gy, const T* weight, double eps,
+                             const NormTargets<T>& gradients);
+    /// y = (x - mean) / sqrt(variance + eps) weight + bias, where weight and bias may be null; the
+    /// norm by the root of the mean square takes the mean for 0.
+    Norm layer_norm, rms_norm;
+    NormVjp layer_norm_vjp, rms_norm_vjp;
+};
+
+/// The numbers of a step of Adam, as `adam_update` computes them.
+template <class T>
+struct AdamFactors {
+    T beta1, rest1, beta2, rest2, eps, size, root, keep, decay;
+};
+
+/// Steps of optimizers, in place.
+template <class T>
+struct Updates {
+    using N = std::int64_t;
+
+    void (*adam)(N n, const AdamFactors<T>& factors, const T* g, T* w, T* mean, T* square);
+    /// x[i] = a x[i] + b y[i]
+    void (*blend)(N n, T a, T b, const T* y, T* x);
+};
+
 /// Loops for elements of type T (float, double). A result may lie where an operand of the same
 /// size lies; other overlaps are not allowed.
 template <class T>
 struct Kernels {
     Maps<T> map;
+    Pairs<T> pair;
     Slopes<T> slope;
+    Rows<T> row;
+    Updates<T> update;
     /// The sum of x[i]², in f64 and in an order that n alone fixes.
     double (*sum_of_squares)(std::int64_t n, const T* x);
     ProductKernels<T> products;

@@ -5,8 +5,13 @@ namespace glassgrad::detail::GLASSGRAD_ISA {
 KernelTable kernels() {
     KernelTable table{};
     add_activations(table);
+    add_arithmetic(table);
     add_exponentials(table);
+    add_norms(table);
+    add_softmax(table);
     add_squares(table);
+    add_sum_rows(table);
+    add_updates(table);
     add_products(table);
     return table;
 }

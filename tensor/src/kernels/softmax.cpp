@@ -1,0 +1,108 @@
+// Softmax and its relatives, row by row.
+
+#include "fast_exp.hpp"
+#include "sums.hpp"
+
+namespace glassgrad::detail::GLASSGRAD_ISA {
+namespace {
+
+using N = std::int64_t;
+
+template <class T>
+constexpr T infinity = std::numeric_limits<T>::infinity();
+
+template <class T>
+GLASSGRAD_INLINE void fill(N n, T value, T* y) noexcept {
+    for (N i = 0; i < n; ++i) y[i] = value;
+}
+
+/// The sum of exp(x - top), which is NaN where an x is.
+template <class T>
+double sum_exp(N n, const T* x, T top) {
+    return sum_of<T>(n, [=](N i) { return fast_exp(x[i] - top); });
+}
+
+/// A row without a number above -inf is `flat` throughout, but for NaN.
+template <class T>
+bool fill_if_dead(N n, const T* x, T top, T flat, T* y) noexcept {
+    if (top != -infinity<T>) return false;
+    fill(n, has_nan(n, x) ? std::numeric_limits<T>::quiet_NaN() : flat, y);
+    return true;
+}
+
+template <class T>
+void softmax(N rows, N n, const T* x, T* y) {
+    for (N r = 0; r < rows; ++r, x += n, y += n) {
+        const T top = largest_number(n, x);
+        if (fill_if_dead(n, x, top, T{0}, y)) continue;
+        const double total = sum_of<T>(n, [=](N i) { return y[i] = fast_exp(x[i] - top); });
+        const T share = static_cast<T>(1 / total);
+        for (N i = 0; i < n; ++i) y[i] *= share;
+    }
+}
+
+template <class T>
+void log_softmax(N rows, N n, const T* x, T* y) {
+    for (N r = 0; r < rows; ++r, x += n, y += n) {
+        const T top = largest_number(n, x);
+        if (fill_if_dead(n, x, top, top, y)) continue;
+        const T shift = static_cast<T>(std::log(sum_exp(n, x, top)));
+#pragma omp simd
+        for (N i = 0; i < n; ++i) y[i] = x[i] - top - shift;
+    }
+}
+
+template <class T>
+void softmax_vjp(N rows, N n, const T* y, const T* gy, T* gx) {
+    for (N r = 0; r < rows; ++r, y += n, gy += n, gx += n) {
+        // Not 0 times gy: what a mask hides may be infinite or NaN.
+        const double dot = sum_of<T>(n, [=](N i) { return y[i] == 0 ? T{0} : y[i] * gy[i]; });
+        const T shift = static_cast<T>(dot);
+#pragma omp simd
+        for (N i = 0; i < n; ++i) gx[i] = y[i] == 0 ? T{0} : y[i] * (gy[i] - shift);
+    }
+}
+
+template <class T>
+void log_softmax_vjp(N rows, N n, const T* y, const T* gy, T* gx) {
+    for (N r = 0; r < rows; ++r, y += n, gy += n, gx += n) {
+        if (largest_number(n, y) == -infinity<T> && !has_nan(n, y)) {
+            fill(n, T{0}, gx);
+            continue;
+        }
+        const T total = static_cast<T>(sum_of<T>(n, [=](N i) { return gy[i]; }));
+#pragma omp simd
+        for (N i = 0; i < n; ++i) gx[i] = gy[i] - fast_exp(y[i]) * total;
+    }
+}
+
+template <class T>
+T largest(N n, const T* x) {
+    return has_nan(n, x) ? std::numeric_limits<T>::quiet_NaN() : largest_number(n, x);
+}
+
+template <class T>
+void exp_line(N n, const T* x, T top, T factor, T constant, T* y) {
+#pragma omp simd
+    for (N i = 0; i < n; ++i) y[i] = mul_add(fast_exp(x[i] - top), factor, constant);
+}
+
+template <class T>
+void add(Rows<T>& rows) {
+    rows.softmax = softmax<T>;
+    rows.log_softmax = log_softmax<T>;
+    rows.softmax_vjp = softmax_vjp<T>;
+    rows.log_softmax_vjp = log_softmax_vjp<T>;
+    rows.largest = largest<T>;
+    rows.sum_exp = sum_exp<T>;
+    rows.exp_line = exp_line<T>;
+}
+
+}  // namespace
+
+void add_softmax(KernelTable& table) {
+    add(table.of_float.row);
+    add(table.of_double.row);
+}
+
+}  // namespace glassgrad::detail::GLASSGRAD_ISA

@@ -1,0 +1,51 @@
+#pragma once
+// Sums of a row, in vector code. The order depends on the number of terms alone.
+
+#include "isa.hpp"
+
+namespace glassgrad::detail::GLASSGRAD_ISA {
+
+/// term(0) + ... + term(n - 1): in T within a block, in f64 from block to block. With `Sum` double
+/// a float's terms are f64, too.
+template <class Sum, class F>
+GLASSGRAD_INLINE double sum_of(std::int64_t n, const F& term) noexcept {
+    constexpr std::int64_t block = 512;
+    double total = 0;
+    for (std::int64_t begin = 0; begin < n; begin += block) {
+        const std::int64_t end = n - begin < block ? n : begin + block;
+        Sum sum{};
+#pragma omp simd reduction(+ : sum)
+        for (std::int64_t i = begin; i < end; ++i) sum += term(i);
+        total += static_cast<double>(sum);
+    }
+    return total;
+}
+
+/// The largest, no NaN among them; -inf for nothing. In lanes, since clang takes no reduction by
+/// comparison for vector code.
+template <class T>
+GLASSGRAD_INLINE T largest_number(std::int64_t n, const T* x) noexcept {
+    constexpr std::int64_t lanes = 32;
+    const auto larger = [](T a, T b) { return b > a ? b : a; };
+    T tops[lanes];
+    for (std::int64_t k = 0; k < lanes; ++k) tops[k] = -std::numeric_limits<T>::infinity();
+    std::int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+        for (std::int64_t k = 0; k < lanes; ++k) tops[k] = larger(tops[k], x[i + k]);
+    }
+    for (std::int64_t k = 0; i < n; ++i, ++k) tops[k] = larger(tops[k], x[i]);
+    for (std::int64_t half = lanes / 2; half > 0; half /= 2) {
+        for (std::int64_t k = 0; k < half; ++k) tops[k] = larger(tops[k], tops[k + half]);
+    }
+    return tops[0];
+}
+
+template <class T>
+GLASSGRAD_INLINE bool has_nan(std::int64_t n, const T* x) noexcept {
+    int found = 0;
+#pragma omp simd reduction(| : found)
+    for (std::int64_t i = 0; i < n; ++i) found |= x[i] != x[i] ? 1 : 0;
+    return found != 0;
+}
+
+}  // namespace glassgrad::detail::GLASSGRAD_ISA
