@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <thread>
 
 using namespace glassgrad;
 using Catch::Matchers::ContainsSubstring;
@@ -168,6 +169,23 @@ TEST_CASE("events nest, their times add up, and names are escaped") {
     CHECK(passes == 4);
     CHECK(named == 4);
     CHECK(microseconds == Approx(static_cast<double>(sum(profile.by_op())) / 1e3));
+}
+
+TEST_CASE("threads share a profile, and a layer is one row whoever ran it") {
+    Profile profile;
+    const auto work = [&] {
+        const Observing watch(profile);
+        const Scope scope("layer");
+        exp(Variable(ones({3})));
+    };
+    std::thread other(work);
+    other.join();
+    work();
+    CHECK(profile.by_layer().size() == 2);
+    CHECK(row(profile.by_layer(), "layer").forward.calls == 2);
+    const auto parsed = nlohmann::json::parse(profile.chrome_trace());
+    CHECK(parsed["traceEvents"].front()["tid"] == 0);
+    CHECK(parsed["traceEvents"].back()["tid"] == 1);
 }
 
 TEST_CASE("a profile keeps as many runs as it may, and sums on") {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 
 namespace glassgrad {
 namespace {
@@ -76,18 +77,20 @@ std::vector<ProfileRow> Profile::by_layer() const {
     const std::lock_guard lock(mutex_);
     if (order_.empty()) return {};
     std::vector<ProfileRow> rows(1);
-    std::unordered_map<const ScopeNode*, std::size_t> places;
+    // Each thread has its own tree of scopes: a layer is known by its path.
+    std::unordered_map<std::string_view, std::size_t> places;
     for (const ScopeNode* used : order_) {
         std::vector<const ScopeNode*> chain;
         for (const ScopeNode* each = used; each && each->parent; each = each->parent) {
             chain.push_back(each);
         }
+        std::reverse(chain.begin(), chain.end());
         const Costs& costs = scopes_.at(used);
         add(rows.front().forward, costs.forward);
         add(rows.front().backward, costs.backward);
-        for (auto each = chain.rbegin(); each != chain.rend(); ++each) {
-            const auto [place, is_new] = places.try_emplace(*each, rows.size());
-            if (is_new) rows.push_back({(*each)->path, {}, {}});
+        for (const ScopeNode* each : chain) {
+            const auto [place, is_new] = places.try_emplace(each->path, rows.size());
+            if (is_new) rows.push_back({each->path, {}, {}});
             add(rows[place->second].forward, costs.forward);
             add(rows[place->second].backward, costs.backward);
         }
