@@ -103,9 +103,9 @@ struct CheckpointNode final : Node {
         const char* problem = nullptr;
         if (!y.defined() || !y.requires_grad() || y.node()->id < first_id) {
             problem = "depends on nothing that requires a gradient";
-        } else if (y.shape() != shape) {
+        } else if (y.shape() != shape()) {
             problem = "has another shape";
-        } else if (y.dtype() != dtype) {
+        } else if (y.dtype() != dtype()) {
             problem = "has another type";
         } else if (digest(y.value()) != bits) {
             problem = "has other values";
@@ -113,7 +113,7 @@ struct CheckpointNode final : Node {
         if (problem) {
             throw GraphError(
                 fmt::format("checkpoint: computed again, the result of shape {} {}",
-                            to_string(shape), problem),
+                            to_string(shape()), problem),
                 "the function must be repeatable: draw random numbers from a copy of the state, "
                 "and update what it reads after the backward pass");
         }
@@ -172,7 +172,7 @@ Variable checkpoint(const CheckpointedFunction& f, std::span<const Variable> inp
     std::vector<NodePtr> outside = nodes_outside(y.node(), first);
     if (outside.empty()) return y;
     Variable result(
-        y.value(),
+        Tensor(y.value()),
         detail::make_node<CheckpointNode>(y, f, std::move(arguments), std::move(outside), first),
         y.id());
     result.set_name(y.name());

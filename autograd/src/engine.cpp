@@ -83,7 +83,7 @@ std::vector<Variable> run_grad(const std::vector<Variable>& outputs,
     roots.reserve(outputs.size());
     for (const Variable& y : outputs) roots.push_back(y.node());
     Sweep<V> sweep(roots, &targets, create_graph, retain_graph);
-    for (std::size_t i = 0; i < roots.size(); ++i) sweep.seed(*roots[i], cotangents[i]);
+    for (std::size_t i = 0; i < roots.size(); ++i) sweep.seed(*roots[i], V(cotangents[i]));
     sweep.run();
     std::vector<Variable> gradients(targets.size());
     for (std::size_t i = 0; i < targets.size(); ++i) {

@@ -44,7 +44,7 @@ GradcheckReport run_check(std::string_view op, Problem& problem, const Gradcheck
     for (const detail::NodePtr& node : proof::other_leaves(run)) {
         report.unchecked.push_back(
             fmt::format("a parameter of shape {} that the function reads; list it in .parameters",
-                        to_string(node->shape)));
+                        to_string(node->shape())));
     }
     proof::write_text(op, report);
     return report;

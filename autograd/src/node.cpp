@@ -25,11 +25,7 @@ void* allocate_node(std::size_t bytes) { return pool_allocate(bytes); }
 void free_node(void* block, std::size_t bytes) noexcept { pool_free(block, bytes); }
 
 Node::Node(const OpRow& op_row, const Tensor& value, std::int64_t number)
-    : id(number),
-      row(&op_row),
-      scope(current_scope()),
-      shape(value.shape()),
-      dtype(value.dtype()) {}
+    : id(number), row(&op_row), scope(current_scope()), pending(Elements::place_for(value)) {}
 Node::~Node() = default;
 
 // A node's destructor drops the nodes of its inputs, which come back here: they wait in a list
@@ -49,7 +45,7 @@ void dispose(Node* node) noexcept {
 }
 
 Variable result_variable(const Tensor& value, Node& node) {
-    return Variable(value, NodePtr::share(&node), node.id);
+    return Variable(Tensor(value), NodePtr::share(&node), node.id);
 }
 
 void name_operands(Error& error, const OpRow& row, std::span<const Variable* const> inputs) {

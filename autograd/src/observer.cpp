@@ -90,9 +90,9 @@ void detail::OpClock::note() const noexcept { computed_last = {row_, begin_, clo
 
 void detail::notify_backward_run(const Node& node, std::int64_t begin) {
     const std::int64_t end = clock_now();
-    std::int64_t bytes = bytes_of(node.shape, node.dtype);
+    std::int64_t bytes = bytes_of(node.shape(), node.dtype());
     for (const NodePtr& input : node.inputs()) {
-        if (input) bytes += bytes_of(input->shape, input->dtype);
+        if (input) bytes += bytes_of(input->shape(), input->dtype());
     }
     notify_run({*node.row, RunEvent::Pass::backward, node.id, begin, end, bytes, node.scope});
 }

@@ -12,11 +12,6 @@
 namespace glassgrad::detail {
 namespace {
 
-std::int64_t next_sweep() noexcept {
-    static constinit Counter sweeps{0};
-    return sweeps.next();
-}
-
 void sort_later_first(std::vector<Node*>& nodes) {
     const auto later = [](const Node* a, const Node* b) { return a->id > b->id; };
     if (!std::is_sorted(nodes.begin(), nodes.end(), later)) {
@@ -28,7 +23,7 @@ void forget(std::span<Node* const> nodes) noexcept {
     for (Node* node : nodes) {
         node->sweep = 0;
         node->asked_for = false;
-        node->pending = Tensor();
+        Elements::drop(node->pending);
     }
 }
 
@@ -36,7 +31,7 @@ const Node* address(const Node* node) { return node; }
 const Node* address(const NodePtr& node) { return node.get(); }
 
 std::string what_holds(const Node& node) {
-    return node.is_leaf ? fmt::format("a parameter of shape {}", to_string(node.shape))
+    return node.is_leaf ? fmt::format("a parameter of shape {}", to_string(node.shape()))
                         : fmt::format("the result of {}", node.row->name);
 }
 
@@ -58,15 +53,21 @@ void keep_if(std::vector<Node*>& nodes, const F& leads) {
 
 }  // namespace
 
+std::int64_t next_sweep() noexcept {
+    static constinit Counter sweeps{0};
+    return sweeps.next();
+}
+
 Reached::Workspace& Reached::workspace() {
     static thread_local Workspace instance;
     return instance;
 }
 
-Reached::Reached(std::span<const NodePtr> roots, const std::vector<NodePtr>* targets)
+Reached::Reached(std::span<const NodePtr> roots, const std::vector<NodePtr>* targets,
+                 std::int64_t sweep)
     : memory_(workspace().busy ? own_ : workspace()),
       has_targets_(targets != nullptr),
-      number(next_sweep()) {
+      number(sweep) {
     memory_.busy = true;
     try {
         collect(roots);

@@ -11,11 +11,15 @@
 
 namespace glassgrad::detail {
 
+/// The number of another sweep.
+std::int64_t next_sweep() noexcept;
+
 class Reached {
   public:
     /// Everything behind `roots`; with `targets`, only what leads to one of them. Throws GraphError
     /// when another sweep runs over one of the nodes.
-    Reached(std::span<const NodePtr> roots, const std::vector<NodePtr>* targets);
+    Reached(std::span<const NodePtr> roots, const std::vector<NodePtr>* targets,
+            std::int64_t sweep);
     ~Reached();
     Reached(const Reached&) = delete;
     Reached& operator=(const Reached&) = delete;

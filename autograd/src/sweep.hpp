@@ -44,7 +44,8 @@ class Sweep final : public Gradients<V> {
   public:
     Sweep(std::span<const NodePtr> roots, const std::vector<NodePtr>* targets, bool create_graph,
           bool retain_graph)
-        : reached_(roots, targets),
+        : Gradients<V>(next_sweep()),
+          reached_(roots, targets, this->sweep()),
           targets_(targets),
           create_graph_(create_graph),
           retain_graph_(retain_graph) {
@@ -55,12 +56,14 @@ class Sweep final : public Gradients<V> {
         give_slots(reached_.nodes());
     }
 
-    void seed(Node& root, V gradient) {
+    void seed(Node& root, V&& gradient) {
         if (reached_.holds(&root)) add(root, std::move(gradient));
     }
 
     void run() {
         const GradMode mode(create_graph_);
+        ScopeRestore scope(nullptr);
+        scope_ = &scope;
         while (Node* node = reached_.next()) {
             if (node->reached) visit(*node);
         }
@@ -74,10 +77,13 @@ class Sweep final : public Gradients<V> {
         return reached_.holds(&node) && node.asked_for ? &first(node) : nullptr;
     }
 
-    bool wanted(const Node* input) const noexcept override { return reached_.holds(input); }
-
-    void put(std::size_t index, Node& input, V gradient) override {
-        check(index, input, gradient);
+    void put(std::size_t index, Node& input, V&& gradient) override {
+        if (gradient.defined() && gradient.dtype() == input.dtype() &&
+            gradient.shape() == input.shape()) [[likely]] {
+            // as it should be
+        } else {
+            mend(index, input, gradient);
+        }
         if constexpr (recorded) {
             if (current_gradients_.size() <= index) current_gradients_.resize(index + 1);
             current_gradients_[index] = gradient;
@@ -88,31 +94,30 @@ class Sweep final : public Gradients<V> {
   private:
     static constexpr bool recorded = std::is_same_v<V, Variable>;
 
-    /// Shape and type of a rule's answer; a broadcast one is summed to the input's shape.
-    void check(std::size_t index, const Node& input, V& gradient) const {
+    /// Sums a broadcast gradient to the input's shape; throws when it is none of that input.
+    [[gnu::noinline]] void mend(std::size_t index, const Node& input, V& gradient) const {
         const auto problem = [&](std::string_view what) {
             return fmt::format("backward of {}: the gradient of input {} {}", current_->row->name,
                                index, what);
         };
+        const Shape& shape = input.shape();
         if (!gradient.defined()) {
             throw GraphError(problem("is missing"), "return zeros where the derivative is zero");
         }
-        if (gradient.dtype() != input.dtype) {
-            throw TypeError(problem(
-                fmt::format("is {}, the input is {}", name(gradient.dtype()), name(input.dtype))));
+        if (gradient.dtype() != input.dtype()) {
+            throw TypeError(problem(fmt::format("is {}, the input is {}", name(gradient.dtype()),
+                                                name(input.dtype()))));
         }
-        if (gradient.shape() == input.shape) return;
-        bool broadcast = gradient.rank() >= input.shape.rank();
-        for (int i = 1; broadcast && i <= input.shape.rank(); ++i) {
-            const std::int64_t size = input.shape[input.shape.rank() - i];
+        bool broadcast = gradient.rank() >= shape.rank();
+        for (int i = 1; broadcast && i <= shape.rank(); ++i) {
+            const std::int64_t size = shape[shape.rank() - i];
             broadcast = size == gradient.shape()[gradient.rank() - i] || size == 1;
         }
         if (!broadcast) {
-            throw ShapeError(
-                problem(fmt::format("has shape {}, the input has {}", to_string(gradient.shape()),
-                                    to_string(input.shape))));
+            throw ShapeError(problem(fmt::format("has shape {}, the input has {}",
+                                                 to_string(gradient.shape()), to_string(shape))));
         }
-        gradient = sum_to(gradient, input.shape);
+        gradient = sum_to(gradient, shape);
     }
 
     /// Where the only gradient of a node lies, on its way and after its arrival.
@@ -127,21 +132,25 @@ class Sweep final : public Gradients<V> {
     void add(Node& node, V&& gradient) {
         if constexpr (recorded) {
             contributions_[node.slot].push_back(std::move(gradient));
-        } else if (node.reached) {
-            node.pending += gradient;
+        } else if (!node.reached) {
+            Elements::take(node.pending, std::move(gradient));
+        } else if (gradient.is_unique() && !node.pending.is_unique()) {
+            gradient += node.pending;
+            Elements::take(node.pending, std::move(gradient));
         } else {
-            node.pending = std::move(gradient);
+            node.pending += gradient;
         }
         node.reached = true;
     }
 
-    /// The sum of all that was added; in the order of arrival, as the usual pass adds.
-    V take(Node& node) {
+    /// The sum of all that was added; in the order of arrival, as the usual pass adds. That of the
+    /// usual pass stays where it is.
+    decltype(auto) whole(Node& node) {
         if constexpr (!recorded) {
-            return std::exchange(node.pending, Tensor());
+            return static_cast<Tensor&>(node.pending);
         } else {
             const std::vector<Variable> parts = std::exchange(contributions_[node.slot], {});
-            if (parts.size() == 1) return parts.front();
+            if (parts.size() == 1) return V(parts.front());
             Variable total;
             {
                 const PausedObservers pause(!create_graph_);
@@ -160,16 +169,16 @@ class Sweep final : public Gradients<V> {
         }
     }
 
-    V run_hooks(Node& node, V gradient) {
+    [[gnu::noinline]] V run_hooks(Node& node, V gradient) {
         const auto hooks = node.extra->hooks;  // a hook may remove itself
         for (const auto& [number, hook] : hooks) {
             const Variable replacement = hook(Variable(gradient));
             if (!replacement.defined()) continue;
-            if (replacement.shape() != node.shape || replacement.dtype() != node.dtype) {
+            if (replacement.shape() != node.shape() || replacement.dtype() != node.dtype()) {
                 throw ShapeError(
                     fmt::format("hook: returned a gradient of {} {}, the value is {} {}",
                                 name(replacement.dtype()), to_string(replacement.shape()),
-                                name(node.dtype), to_string(node.shape)));
+                                name(node.dtype()), to_string(node.shape())));
             }
             if constexpr (recorded) {
                 gradient = replacement;
@@ -186,11 +195,9 @@ class Sweep final : public Gradients<V> {
 
     void visit(Node& node) {
         current_ = &node;
-        const ScopeRestore scope(node.scope);
-        V gradient = take(node);
-        if (node.extra && !node.extra->hooks.empty()) {
-            gradient = run_hooks(node, std::move(gradient));
-        }
+        scope_->move_to(node.scope);
+        decltype(auto) gradient = whole(node);
+        if (node.extra && !node.extra->hooks.empty()) gradient = run_hooks(node, gradient);
         if constexpr (recorded) {
             // A result computed again got its gradient before, as the checkpoint's.
             if (&node != recomputed_) {
@@ -202,24 +209,20 @@ class Sweep final : public Gradients<V> {
             targets_ ? is_target(node) : node.is_leaf || (node.extra && node.extra->retain_grad);
         if (keep) {
             reached_.ask_for(node);
-            if constexpr (recorded) contributions_[node.slot].emplace_back();
-            first(node) = gradient;
+            if constexpr (recorded) contributions_[node.slot].push_back(gradient);
         }
         if (node.is_leaf) return;
-        if (node.released) {
-            throw GraphError(
-                fmt::format("backward: the graph behind the result of {} was swept before, and "
-                            "what it had saved is gone",
-                            node.row->name),
-                "pass {.retain_graph = true} to the first backward, or compute the result again");
-        }
+        if (node.released) fail_released(node);
         if (node.recomputes) {
-            expand(node, std::move(gradient));
+            expand(node, V(gradient));
         } else {
             const std::int64_t begin = detail::observed() ? clock_now() : 0;
             pull(node, gradient);
             if (begin != 0) [[unlikely]]
                 notify_backward_run(node, begin);
+        }
+        if constexpr (!recorded) {
+            if (!keep) Elements::drop(node.pending);
         }
         if (!retain_graph_) {
             node.release();
@@ -227,8 +230,16 @@ class Sweep final : public Gradients<V> {
         }
     }
 
+    [[noreturn]] static void fail_released(const Node& node) {
+        throw GraphError(
+            fmt::format("backward: the graph behind the result of {} was swept before, and "
+                        "what it had saved is gone",
+                        node.row->name),
+            "pass {.retain_graph = true} to the first backward, or compute the result again");
+    }
+
     /// Goes on into the graph of the node's result computed again, as if that had been kept.
-    void expand(Node& node, V gradient) {
+    void expand(Node& node, V&& gradient) {
         const Variable again = node.recompute();
         give_slots(reached_.expand(again.node(), node));
         recomputed_ = again.node().get();
@@ -258,7 +269,7 @@ class Sweep final : public Gradients<V> {
             if (!observed) return;
             std::vector<std::int64_t> ids;
             for (const NodePtr& input : node.inputs()) {
-                ids.push_back(wanted(input.get()) ? input->id : 0);
+                ids.push_back(this->wanted(input.get()) ? input->id : 0);
             }
             const BackwardEvent event{*node.row,          node.id, gradient,  saved,
                                       current_gradients_, ids,     node.scope};
@@ -274,6 +285,7 @@ class Sweep final : public Gradients<V> {
     }
 
     Reached reached_;
+    ScopeRestore* scope_ = nullptr;
     const std::vector<NodePtr>* targets_;
     std::vector<const Node*> sorted_targets_;
     const bool create_graph_;

@@ -53,7 +53,7 @@ void dispose(VariableState* state) noexcept {
 
 Variable::Variable(Tensor value) : Variable(std::move(value), {}, detail::next_id()) {}
 
-Variable::Variable(Tensor value, detail::NodePtr node, std::int64_t id) {
+Variable::Variable(Tensor&& value, detail::NodePtr node, std::int64_t id) {
     void* block = detail::pool_allocate(sizeof(detail::VariableState));
     state_ = detail::Counted<detail::VariableState>::adopt(
         new (block) detail::VariableState(std::move(value), std::move(node), id));
@@ -139,7 +139,7 @@ Variable Variable::kept_leaf() const {
         copy.state_ = detail::Counted<VariableState>::share(found);
         return copy;
     }
-    copy = Variable(leaf.value, leaf.node, leaf.id);
+    copy = Variable(Tensor(leaf.value), leaf.node, leaf.id);
     copy.state_->name = leaf.name;
     copy.state_->frozen = true;
     // The leaf was written to through a reference older than the copy, which is left alone: other

@@ -35,7 +35,6 @@ OwnedScope* new_root() {
 }
 
 constinit thread_local OwnedScope* root = nullptr;
-constinit thread_local const ScopeNode* current = nullptr;  // null: outside
 
 OwnedScope* child(OwnedScope* parent, std::string_view name) {
     const auto found = std::find_if(parent->children.begin(), parent->children.end(),
@@ -51,6 +50,7 @@ OwnedScope* child(OwnedScope* parent, std::string_view name) {
 
 /// The scope that this thread enters names from.
 OwnedScope* here() {
+    const ScopeNode* const current = detail::scope_here;
     if (current && current != &outside.node) {
         return const_cast<OwnedScope*>(static_cast<const OwnedScope*>(current));
     }
@@ -60,16 +60,10 @@ OwnedScope* here() {
 
 }  // namespace
 
-Scope::Scope(std::string_view name) : previous_(current) {
-    if (!name.empty()) current = child(here(), name);
-}
-Scope::~Scope() { current = previous_; }
+constinit const ScopeNode& detail::outermost_scope = outside.node;
 
-const ScopeNode* current_scope() noexcept { return current ? current : &outside.node; }
-
-ScopeRestore::ScopeRestore(const ScopeNode* scope) noexcept : previous_(current) {
-    if (scope) current = scope;
+Scope::Scope(std::string_view name) : previous_(detail::scope_here) {
+    if (!name.empty()) detail::scope_here = child(here(), name);
 }
-ScopeRestore::~ScopeRestore() { current = previous_; }
 
 }  // namespace glassgrad

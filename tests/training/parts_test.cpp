@@ -46,6 +46,14 @@ TEST_CASE("clipping by norm scales all gradients alike, and leaves zeros") {
     const std::vector<Variable> bad{with_grad(tensor({1., NAN}, f64))};
     CHECK(std::isnan(clip_grad_norm(bad, 1)));
     CHECK(bad[0].grad().values<double>()[0] == 1);
+    // An infinity before a NaN doesn't hide it, and who is listed twice is scaled once.
+    const std::vector<Variable> worse{with_grad(full({2}, INFINITY)), with_grad(full({3}, NAN))};
+    CHECK(std::isnan(grad_norm(worse)));
+    const Variable twice = with_grad(tensor({3.}, f64));
+    CHECK(clip_grad_norm({twice, twice}, 1) == Approx(3 * std::sqrt(2)));
+    CHECK(twice.grad().item() == Approx(std::sqrt(0.5)).epsilon(2e-6));
+    const std::vector<Variable> tiny{with_grad(full({4}, 1e-200, f64))};
+    CHECK(grad_norm(tiny) == Approx(2e-200));
     CHECK(text_of<ValueError>([&] { clip_grad_norm(both, 0); }) ==
           "clip_grad_norm: max_norm 0 must be positive");
     clip_grad_value(both, 0.7);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,12 +22,17 @@ namespace glassgrad::detail {
 template <class V>
 class Gradients {
   public:
-    virtual bool wanted(const Node* input) const noexcept = 0;
+    bool wanted(const Node* input) const noexcept;
     /// Undoes broadcasting, checks shape and type, and adds to what the input has already.
-    virtual void put(std::size_t index, Node& input, V gradient) = 0;
+    virtual void put(std::size_t index, Node& input, V&& gradient) = 0;
 
   protected:
+    explicit Gradients(std::int64_t sweep) noexcept : sweep_(sweep) {}
     ~Gradients() = default;
+    std::int64_t sweep() const noexcept { return sweep_; }
+
+  private:
+    const std::int64_t sweep_;
 };
 
 /// What few nodes need.
@@ -57,6 +63,8 @@ struct Node {
     /// Drops what is saved for the pullbacks.
     virtual void release() noexcept {}
 
+    const Shape& shape() const noexcept { return pending.shape(); }
+    DType dtype() const noexcept { return pending.dtype(); }
     NodeExtra& more() {
         if (!extra) extra = std::make_unique<NodeExtra>();
         return *extra;
@@ -66,8 +74,6 @@ struct Node {
     std::int64_t id;
     const OpRow* row;
     const ScopeNode* scope;
-    Shape shape;
-    DType dtype;
     bool is_leaf = false;
     bool released = false;
     bool recomputes = false;
@@ -79,10 +85,16 @@ struct Node {
     std::size_t slot = 0;
     bool reached = false;
     bool asked_for = false;
+    /// The gradient on its way; its shape and type are the value's, elements or not.
     Tensor pending;
 
     Node* next_dead = nullptr;
 };
+
+template <class V>
+bool Gradients<V>::wanted(const Node* input) const noexcept {
+    return input && input->sweep == sweep_;
+}
 
 /// The gradient that `backward` summed up, where it lies; null when there is none.
 inline Tensor* gradient_of(const Variable& x) noexcept {
@@ -110,11 +122,15 @@ template <class N, class... Args>
 NodePtr make_node(Args&&... args) {
     void* block = allocate_node(sizeof(N));
     N* node = nullptr;
-    try {
+    if constexpr (std::is_nothrow_constructible_v<N, Args...>) {
         node = new (block) N(std::forward<Args>(args)...);
-    } catch (...) {
-        free_node(block, sizeof(N));
-        throw;
+    } else {
+        try {
+            node = new (block) N(std::forward<Args>(args)...);
+        } catch (...) {
+            free_node(block, sizeof(N));
+            throw;
+        }
     }
     node->block_bytes = sizeof(N);
     return NodePtr::adopt(node);

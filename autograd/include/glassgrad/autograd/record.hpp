@@ -60,11 +60,10 @@ inline ResultTag keep(ResultTag) { return {}; }
 
 inline const Tensor& as(std::type_identity<Tensor>, const Variable& x) { return x.value(); }
 inline const Variable& as(std::type_identity<Variable>, const Variable& x) { return x; }
-inline Tensor answer(std::type_identity<Tensor>, Tensor x) { return x; }
 inline Tensor answer(std::type_identity<Tensor>, const Variable& x) {
     return x.defined() ? x.value() : Tensor();
 }
-inline Variable answer(std::type_identity<Variable>, Variable x) { return x; }
+inline Variable answer(std::type_identity<Variable>, const Tensor& x) { return x; }
 
 /// An edge as a node keeps it: without what it would read when no gradient is wanted.
 template <class Rule, class... Saved>
@@ -74,8 +73,7 @@ struct KeptEdge {
 
     explicit KeptEdge(const Edge<Rule, Saved...>& edge) : rule(edge.rule) {
         if (!edge.input.requires_grad()) return;
-        saved = std::apply([](const auto&... each) { return decltype(saved)(keep(each)...); },
-                           edge.saved);
+        std::apply([&](const auto&... each) { saved = {keep(each)...}; }, edge.saved);
     }
 
     template <class V>
@@ -89,7 +87,14 @@ struct KeptEdge {
             }
         };
         return std::apply(
-            [&](const auto&... kept) { return answer(kind, rule(gy, pick(kept)...)); }, saved);
+            [&](const auto&... kept) -> V {
+                if constexpr (std::is_same_v<decltype(rule(gy, pick(kept)...)), V>) {
+                    return rule(gy, pick(kept)...);
+                } else {
+                    return answer(kind, rule(gy, pick(kept)...));
+                }
+            },
+            saved);
     }
     void list(std::vector<Variable>& out) const {
         const auto add = [&](const auto& kept) {
@@ -130,24 +135,35 @@ struct OpNode final : Node {
     std::span<const NodePtr> inputs() const noexcept override { return next; }
 
     void pull(const Tensor& gy, Gradients<Tensor>& out) override {
-        run<Tensor>(gy, kept_result, out, std::index_sequence_for<E...>());
+        if constexpr (reads_result) {
+            run<Tensor>(gy, kept_result, out, std::index_sequence_for<E...>());
+        } else {
+            run<Tensor>(gy, gy, out, std::index_sequence_for<E...>());  // gy for what nobody reads
+        }
     }
     void pull(const Variable& gy, Gradients<Variable>& out) override {
-        const Variable y = kept_result.defined() ? result_variable(kept_result, *this) : Variable();
-        run<Variable>(gy, y, out, std::index_sequence_for<E...>());
+        run<Variable>(gy, result_as_input(), out, std::index_sequence_for<E...>());
     }
     void list_saved(std::vector<Variable>& out) const override {
         std::apply([&](const auto&... each) { (each.list(out), ...); }, edges);
-        if (kept_result.defined()) {
-            out.push_back(result_variable(kept_result, const_cast<OpNode&>(*this)));
+        if (const Variable y = const_cast<OpNode&>(*this).result_as_input(); y.defined()) {
+            out.push_back(y);
         }
     }
     void release() noexcept override {
         std::apply([](auto&... each) { (each.release(), ...); }, edges);
-        kept_result = Tensor();
+        kept_result = {};
     }
 
   private:
+    struct NoResult {};
+
+    Variable result_as_input() {
+        if constexpr (reads_result) {
+            if (kept_result.defined()) return result_variable(kept_result, *this);
+        }
+        return {};
+    }
     template <class V, std::size_t... I>
     void run(const V& gy, const V& y, Gradients<V>& out, std::index_sequence<I...>) {
         ((out.wanted(next[I].get()) ? out.put(I, *next[I], std::get<I>(edges).apply(gy, y))
@@ -157,7 +173,7 @@ struct OpNode final : Node {
 
     std::array<NodePtr, count> next;
     std::tuple<typename KeptOf<E>::type...> edges;
-    Tensor kept_result;
+    [[no_unique_address]] std::conditional_t<reads_result, Tensor, NoResult> kept_result;
 };
 
 /// A node with as many inputs as a call had (concat); the rule gets the number of the input.
@@ -220,10 +236,9 @@ struct JointNode final : Node {
     void run(const V& gy, Gradients<V>& out) {
         std::vector<bool> wanted(next.size());
         for (std::size_t i = 0; i < next.size(); ++i) wanted[i] = out.wanted(next[i].get());
-        const std::vector<V> gradients =
-            rule(gy, kept_result, std::span<const Variable>(saved), wanted);
+        std::vector<V> gradients = rule(gy, kept_result, std::span<const Variable>(saved), wanted);
         for (std::size_t i = 0; i < next.size(); ++i) {
-            if (wanted[i]) out.put(i, *next[i], gradients[i]);
+            if (wanted[i]) out.put(i, *next[i], std::move(gradients[i]));
         }
     }
 
@@ -267,29 +282,39 @@ auto computed(const OpRow& row, const C& compute, std::span<const Variable> inpu
 
 }  // namespace detail
 
+namespace detail {
+
+template <class A, class... E>
+Variable recorded(const OpRow& row, Tensor&& value, const A& attributes, const E&... edges) {
+    const std::int64_t id = next_id();
+    NodePtr node;
+    if (grad_enabled() && (edges.input.requires_grad() || ...)) {
+        node = make_node<OpNode<E...>>(row, value, id, edges...);
+    }
+    Variable y(std::move(value), std::move(node), id);
+    if (observed()) [[unlikely]] {
+        const Variable inputs[] = {edges.input...};
+        notify_forward(row, attributes(), inputs, y);
+    }
+    return y;
+}
+
+inline Attributes no_attributes() { return {}; }
+
+}  // namespace detail
+
 /// The result of an op: `value`, computed from the inputs of the edges. `attributes` is called
 /// only while someone observes.
 template <std::invocable<> A, class... E>
 requires(detail::is_edge<E>&&...) Variable
     record(const OpRow& row, Tensor value, const A& attributes, const E&... edges) {
-    const std::int64_t id = detail::next_id();
-    detail::NodePtr node;
-    if (grad_enabled() && (edges.input.requires_grad() || ...)) {
-        node = detail::make_node<detail::OpNode<E...>>(row, value, id, edges...);
-    }
-    Variable y(std::move(value), std::move(node), id);
-    if (detail::observed()) {
-        const Variable inputs[] = {edges.input...};
-        detail::notify_forward(row, attributes(), inputs, y);
-    }
-    return y;
+    return detail::recorded(row, std::move(value), attributes, edges...);
 }
 
 template <class... E>
 requires(sizeof...(E) > 0 && (detail::is_edge<E> && ...)) Variable
     record(const OpRow& row, Tensor value, const E&... edges) {
-    return record(
-        row, std::move(value), [] { return Attributes(); }, edges...);
+    return detail::recorded(row, std::move(value), detail::no_attributes, edges...);
 }
 
 /// As `record` with the value that `compute` gives; when it throws an Error, its text tells the
@@ -297,13 +322,15 @@ requires(sizeof...(E) > 0 && (detail::is_edge<E> && ...)) Variable
 template <std::invocable<> C, std::invocable<> A, class... E>
 requires(detail::is_edge<E>&&...) Variable
     record(const OpRow& row, const C& compute, const A& attributes, const E&... edges) {
-    return record(row, detail::computed(row, compute, edges.input...), attributes, edges...);
+    return detail::recorded(row, detail::computed(row, compute, edges.input...), attributes,
+                            edges...);
 }
 
 template <std::invocable<> C, class... E>
 requires(sizeof...(E) > 0 && (detail::is_edge<E> && ...)) Variable
     record(const OpRow& row, const C& compute, const E&... edges) {
-    return record(row, detail::computed(row, compute, edges.input...), edges...);
+    return detail::recorded(row, detail::computed(row, compute, edges.input...),
+                            detail::no_attributes, edges...);
 }
 
 /// An op of any number of inputs; the gradient of input i is rule(i, gy).

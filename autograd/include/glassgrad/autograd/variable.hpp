@@ -52,7 +52,7 @@ class Variable {
     /// A constant: no gradient is computed for it.
     Variable(Tensor value);
     /// Takes the state of a record made by `record`.
-    Variable(Tensor value, detail::NodePtr node, std::int64_t id);
+    Variable(Tensor&& value, detail::NodePtr node, std::int64_t id);
 
     bool defined() const noexcept { return static_cast<bool>(state_); }
     /// Throws ValueError when undefined, as do the accessors below.

@@ -14,11 +14,17 @@ struct ScopeNode {
     std::string path;  ///< dotted, `blocks.1.attention`; empty for the root
 };
 
+namespace detail {
+/// Where this thread is; null outside of all scopes.
+inline constinit thread_local const ScopeNode* scope_here = nullptr;
+extern const ScopeNode& outermost_scope;
+}  // namespace detail
+
 /// Enters `name` below the current scope for the lifetime of the object. An empty name is a no-op.
 class Scope {
   public:
     explicit Scope(std::string_view name);
-    ~Scope();
+    ~Scope() { detail::scope_here = previous_; }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
@@ -27,13 +33,22 @@ class Scope {
 };
 
 /// The innermost scope of this thread; never null (the root has an empty path).
-const ScopeNode* current_scope() noexcept;
+inline const ScopeNode* current_scope() noexcept {
+    const ScopeNode* const scope = detail::scope_here;
+    return scope ? scope : &detail::outermost_scope;
+}
 
 /// Puts a thread back into a scope it was in before (the backward pass of a node, for example).
 class ScopeRestore {
   public:
-    explicit ScopeRestore(const ScopeNode* scope) noexcept;
-    ~ScopeRestore();
+    explicit ScopeRestore(const ScopeNode* scope) noexcept : previous_(detail::scope_here) {
+        move_to(scope);
+    }
+    ~ScopeRestore() { detail::scope_here = previous_; }
+    /// Goes on to another scope; stays for null.
+    void move_to(const ScopeNode* scope) noexcept {
+        if (scope) detail::scope_here = scope;
+    }
     ScopeRestore(const ScopeRestore&) = delete;
     ScopeRestore& operator=(const ScopeRestore&) = delete;
 

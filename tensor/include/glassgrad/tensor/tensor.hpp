@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace glassgrad {
@@ -28,6 +29,8 @@ struct alignas(64) Buffer {
     std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
 };
 void dispose(Buffer* buffer) noexcept;
+
+struct Elements;
 
 /// Throws ShapeError unless `shape` holds `count` elements.
 void check_count(std::string_view op, const Shape& shape, std::size_t count);
@@ -112,6 +115,8 @@ class Tensor {
     }
 
   private:
+    friend struct detail::Elements;
+
     void require(DType dtype) const {
         if (!buffer_ || dtype_ != dtype) throw_wrong_access(dtype);
     }
@@ -124,6 +129,27 @@ class Tensor {
     DType dtype_ = f32;
     detail::Counted<detail::Buffer> buffer_;
 };
+
+namespace detail {
+
+/// For the engine, which keeps a place for each gradient: a tensor that has its shape and type
+/// while its elements come and go, so that eight bytes move instead of a handle.
+struct Elements {
+    /// A place for elements of a tensor like `x`: undefined until `take`.
+    static Tensor place_for(const Tensor& x) noexcept {
+        Tensor place;
+        place.shape_ = x.shape_;
+        place.dtype_ = x.dtype_;
+        return place;
+    }
+    /// Moves the elements of `from`, which has the shape and type of `place`.
+    static void take(Tensor& place, Tensor&& from) noexcept {
+        place.buffer_ = std::move(from.buffer_);
+    }
+    static void drop(Tensor& place) noexcept { place.buffer_ = {}; }
+};
+
+}  // namespace detail
 
 /// Nested lists of numbers for `tensor`: `{{1, 2}, {3, 4}}`.
 class NestedList {

@@ -72,8 +72,10 @@ class Counted {
         if (pointer_) pointer_->references.increment();
     }
     Counted(Counted&& other) noexcept : pointer_(std::exchange(other.pointer_, nullptr)) {}
-    Counted& operator=(Counted other) noexcept {
-        std::swap(pointer_, other.pointer_);
+    Counted& operator=(const Counted& other) noexcept { return *this = Counted(other); }
+    Counted& operator=(Counted&& other) noexcept {
+        T* const before = std::exchange(pointer_, std::exchange(other.pointer_, nullptr));
+        if (before && before->references.decrement()) dispose(before);
         return *this;
     }
     ~Counted() {
