@@ -29,10 +29,11 @@ namespace glassgrad {
 namespace {
 
 constexpr std::size_t alignment = 64;
+constexpr std::size_t header = 64;  // of a tensor's block: elements are mostly powers of two
 constexpr std::size_t smallest = 64;
 constexpr int octave_steps = 4;  // above `fine`, classes are a quarter octave apart
 constexpr std::size_t fine = std::size_t{1} << 20;
-constexpr int small_classes = 15;  // 64 B … 1 MiB by powers of two
+constexpr int small_classes = 15;  // 64 B … 1 MiB by powers of two, each beyond a header
 constexpr int classes = small_classes + octave_steps * 44;
 constexpr std::size_t max_cached = std::size_t{2} << 30;  // bytes kept free by one thread
 
@@ -42,26 +43,26 @@ struct SizeClass {
 };
 
 /// The class that holds `bytes`.
-inline SizeClass class_of(std::size_t bytes) noexcept {
-    if (bytes - 1 < fine) {
+inline SizeClass class_of(std::size_t all) noexcept {
+    const std::size_t bytes = all > header ? all - header : 1;
+    if (bytes <= fine) {
         const int index = static_cast<int>(std::bit_width((bytes - 1) | (smallest - 1))) - 6;
-        return {index, smallest << index};
+        return {index, header + (smallest << index)};
     }
-    if (bytes == 0) return {0, smallest};
     const int log = static_cast<int>(std::bit_width(bytes - 1));  // 2^(log-1) < bytes <= 2^log
     const std::size_t quarter = std::size_t{1} << (log - 3);
     const std::size_t base = std::size_t{1} << (log - 1);
     const std::size_t step = (bytes - base + quarter - 1) / quarter;  // 1 … 4
     return {small_classes + (log - 21) * octave_steps + static_cast<int>(step) - 1,
-            base + step * quarter};
+            header + base + step * quarter};
 }
 
 /// Bytes of a block of class `index`.
 std::size_t block_of(int index) noexcept {
-    if (index < small_classes) return smallest << index;
+    if (index < small_classes) return header + (smallest << index);
     const int above = index - small_classes;
     const std::size_t base = fine << (above / octave_steps);
-    return base + base / octave_steps * static_cast<std::size_t>(above % octave_steps + 1);
+    return header + base + base / octave_steps * static_cast<std::size_t>(above % octave_steps + 1);
 }
 
 /// Counters written by one thread and read by any.
