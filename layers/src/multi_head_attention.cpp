@@ -3,13 +3,16 @@
 #include <glassgrad/autograd/ops.hpp>
 #include <glassgrad/layers/init.hpp>
 #include <glassgrad/layers/multi_head_attention.hpp>
+#include <glassgrad/tensor/detail/cached_attention.hpp>
 #include <glassgrad/tensor/error.hpp>
 #include <glassgrad/tensor/ops.hpp>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace glassgrad {
 namespace {
@@ -94,32 +97,41 @@ void require_one_batch(const Variable& query, const Variable& key, const Variabl
 
 /// Throws ShapeError unless the cache holds keys and values of that shape.
 void require_held(const KeyValueCache& cache, const Shape& expected, std::string_view what) {
-    const auto fits = [&](const Tensor& x) { return x.defined() && x.shape() == expected; };
-    if (fits(cache.key) && fits(cache.value)) return;
-    const auto& wrong = fits(cache.key) ? cache.value : cache.key;
+    const auto shape = [&](const Tensor& places) {
+        Shape held = places.shape();
+        if (held.rank() == 4) held[2] = cache.length();
+        return held;
+    };
+    const auto fits = [&](const Tensor& x) { return x.defined() && shape(x) == expected; };
+    const Tensor& key = cache.key_places();
+    const Tensor& value = cache.value_places();
+    if (fits(key) && fits(value)) return;
+    const Tensor& wrong = fits(key) ? value : key;
     throw ShapeError(fmt::format("multi_head_attention: the cache holds {} {}, {}",
-                                 fits(cache.key) ? "values" : "keys",
-                                 wrong.defined() ? to_string(wrong.shape()) : "of nothing", what),
+                                 fits(key) ? "values" : "keys",
+                                 wrong.defined() ? to_string(shape(wrong)) : "of nothing", what),
                      "a cache belongs to one layer and one batch");
 }
 
-/// What the cache becomes with `key` and `value` at its end; they become all of it.
-KeyValueCache extended(const KeyValueCache& cache, Variable& key, Variable& value) {
+/// Puts `key` and `value` at the end of the cache.
+void extend(KeyValueCache& cache, const Variable& key, const Variable& value) {
     if (grad_enabled() && (key.requires_grad() || value.requires_grad())) {
         throw GraphError("multi_head_attention: a cache would lose the gradient of its keys",
                          "call the model under NoGrad");
     }
-    if (cache.key.defined() || cache.value.defined()) {
-        Shape expected = key.shape();
-        expected[2] = cache.length();
-        require_held(cache, expected, fmt::format("new ones are {}", to_string(key.shape())));
-        key = concat({Variable(cache.key), key}, 2);
-        value = concat({Variable(cache.value), value}, 2);
+    if (!cache.key_places().defined() && !cache.value_places().defined()) {
+        cache.set(key.value(), value.value());
+        return;
     }
-    KeyValueCache grown;
-    grown.key = key.value();
-    grown.value = value.value();
-    return grown;
+    Shape expected = key.shape();
+    expected[2] = cache.length();
+    require_held(cache, expected, fmt::format("new ones are {}", to_string(key.shape())));
+    if (key.dtype() != cache.key_places().dtype()) {
+        throw TypeError(fmt::format("multi_head_attention: the cache holds {}, new keys are {}",
+                                    name(cache.key_places().dtype()), name(key.dtype())),
+                        "a cache belongs to one model");
+    }
+    cache.append(key.value(), value.value());
 }
 
 /// Throws ShapeError unless there is a place for each token.
@@ -141,6 +153,39 @@ LinearOptions linear_options(const MultiHeadAttentionOptions& options) {
 
 }  // namespace
 
+void KeyValueCache::set(Tensor key, Tensor value) {
+    length_ = key.rank() == 4 ? key.size(2) : 0;
+    key_ = std::move(key);
+    value_ = std::move(value);
+}
+
+void KeyValueCache::append(const Tensor& key, const Tensor& value) {
+    const std::int64_t length = length_ + key.size(2);
+    if (length > key_.size(2) || length > value_.size(2)) {
+        // Half as many again, so that a long text is copied a few times altogether.
+        const std::int64_t places = std::max<std::int64_t>(32, length + length / 2);
+        Tensor keys = detail::with_room(key_, length_, places);
+        value_ = detail::with_room(value_, length_, places);
+        key_ = std::move(keys);
+    }
+    detail::put_tokens(key_, key, length_);
+    detail::put_tokens(value_, value, length_);
+    length_ = length;
+}
+
+void KeyValueCache::truncate(std::int64_t tokens) noexcept {
+    if (tokens == 0) {
+        clear();
+    } else {
+        length_ = tokens;
+    }
+}
+
+Tensor KeyValueCache::held(const Tensor& places) const {
+    if (places.rank() != 4 || places.size(2) == length_) return places;
+    return detail::with_room(places, length_, length_);
+}
+
 struct MultiHeadAttention::Inputs {
     Variable query;
     Variable key;
@@ -148,8 +193,7 @@ struct MultiHeadAttention::Inputs {
     const AttentionCall& call;
     bool itself;   ///< keys and values come from the queries' tokens
     bool unbatch;  ///< they came without a batch
-    /// What the cache becomes when all has worked: a call that throws leaves it as it was.
-    mutable KeyValueCache grown = {};
+    bool every_step = false;
 };
 
 MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionOptions& options, RandomState& rng)
@@ -192,16 +236,18 @@ MultiHeadAttentionPoints MultiHeadAttention::project(const Inputs& inputs) const
                              options_.head_dim};
         require_held(*cache, expected,
                      fmt::format("those of the call are {}", to_string(expected)));
-        p.key = Variable(cache->key);
-        p.value = Variable(cache->value);
+        p.key = Variable(cache->key());
+        p.value = Variable(cache->value());
     } else {
         p.key = split_heads(k_proj(inputs.key), options_.num_kv_heads);
         p.value = split_heads(v_proj(inputs.value), options_.num_kv_heads);
     }
     if (options_.rotary) {
         const auto turned = [&](const Variable& x, const Tensor& positions) {
+            const RotaryTable* const shared = inputs.itself ? inputs.call.rotary : nullptr;
             const RotaryTable table =
-                rotary_table(positions, options_.head_dim, *options_.rotary, x.dtype());
+                shared ? *shared
+                       : rotary_table(positions, options_.head_dim, *options_.rotary, x.dtype());
             return rotary(x, Variable(table.cos), Variable(table.sin), options_.rotary->pairing);
         };
         const Tensor& given = inputs.call.positions;
@@ -212,16 +258,41 @@ MultiHeadAttentionPoints MultiHeadAttention::project(const Inputs& inputs) const
         p.query = turned(p.query, places);
         if (!known) p.key = turned(p.key, inputs.itself ? places : arange(p.key.size(2)));
     }
-    if (cache && !known) inputs.grown = extended(*cache, p.key, p.value);
+    if (cache && !known) {
+        extend(*cache, p.key, p.value);
+        if (past > 0 && !continues(inputs, p)) {
+            p.key = Variable(cache->key());
+            p.value = Variable(cache->value());
+        }
+    }
     p.query = point("query", p.query);
     p.key = point("key", p.key);
     p.value = point("value", p.value);
     return p;
 }
 
-MultiHeadAttentionPoints MultiHeadAttention::attend(const Inputs& inputs, bool every_step) const {
+bool MultiHeadAttention::continues(const Inputs& inputs, const MultiHeadAttentionPoints& p) const {
+    const KeyValueCache* const cache = inputs.call.cache;
+    const Mask& mask = inputs.call.mask;
+    return cache && inputs.itself && !inputs.every_step && !watched() && !detail::observed() &&
+           cache->length() > p.query.size(2) && (mask.is_causal() || p.query.size(2) == 1) &&
+           mask.shows_all_before() && !slopes_.defined() && dropout.active_p() == 0 &&
+           !(grad_enabled() && p.query.requires_grad());
+}
+
+MultiHeadAttentionPoints MultiHeadAttention::attend(const Inputs& inputs) const {
+    const bool every_step = inputs.every_step;
+    CacheGuard guard(inputs.call.cache);
     MultiHeadAttentionPoints p = project(inputs);
     const Mask& mask = inputs.call.mask;
+    if (continues(inputs, p)) {
+        const KeyValueCache& cache = *inputs.call.cache;
+        const double scale =
+            options_.scale.value_or(1 / std::sqrt(static_cast<double>(options_.head_dim)));
+        p.heads = Variable(detail::cached_attention(p.query.value(), cache.key_places(),
+                                                    cache.value_places(), cache.length(), scale));
+        return finish(inputs, std::move(p), guard);
+    }
     AttentionOpOptions options{.scale = options_.scale,
                                .bias = mask.bias(),
                                .causal = mask.is_causal(),
@@ -249,10 +320,16 @@ MultiHeadAttentionPoints MultiHeadAttention::attend(const Inputs& inputs, bool e
     } else {
         p.heads = scaled_dot_product_attention(p.query, p.key, p.value, options);
     }
+    return finish(inputs, std::move(p), guard);
+}
+
+MultiHeadAttentionPoints MultiHeadAttention::finish(const Inputs& inputs,
+                                                    MultiHeadAttentionPoints p,
+                                                    CacheGuard& guard) const {
     p.heads = point("heads", p.heads);
     const Variable y = out_proj(merge_heads(p.heads));
     p.output = point("output", inputs.unbatch ? squeeze(y, 0) : y);
-    if (inputs.grown.key.defined()) *inputs.call.cache = inputs.grown;
+    guard.keep();
     return p;
 }
 
@@ -262,28 +339,26 @@ MultiHeadAttentionPoints MultiHeadAttention::points(const Variable& x,
                                                     const AttentionCall& call) const {
     const Scope scope = enter();
     const Variable tokens = batched(x, "x", options_.d_model);
-    return attend({tokens, tokens, tokens, call, true, x.rank() == 2}, true);
+    return attend({tokens, tokens, tokens, call, true, x.rank() == 2, true});
 }
 MultiHeadAttentionPoints MultiHeadAttention::points(const Variable& query, const Variable& key,
                                                     const Variable& value,
                                                     const AttentionCall& call) const {
     const Scope scope = enter();
     return attend({batched(query, "query", options_.d_model), batched(key, "key", options_.kdim),
-                   batched(value, "value", options_.vdim), call, false, query.rank() == 2},
-                  true);
+                   batched(value, "value", options_.vdim), call, false, query.rank() == 2, true});
 }
 
 Variable MultiHeadAttention::operator()(const Variable& x, const AttentionCall& call) const {
     const Scope scope = enter();
     const Variable tokens = batched(x, "x", options_.d_model);
-    return attend({tokens, tokens, tokens, call, true, x.rank() == 2}, false).output;
+    return attend({tokens, tokens, tokens, call, true, x.rank() == 2}).output;
 }
 Variable MultiHeadAttention::operator()(const Variable& query, const Variable& key,
                                         const Variable& value, const AttentionCall& call) const {
     const Scope scope = enter();
     return attend({batched(query, "query", options_.d_model), batched(key, "key", options_.kdim),
-                   batched(value, "value", options_.vdim), call, false, query.rank() == 2},
-                  false)
+                   batched(value, "value", options_.vdim), call, false, query.rank() == 2})
         .output;
 }
 

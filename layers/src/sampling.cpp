@@ -1,5 +1,6 @@
 #include <glassgrad/layers/sampling.hpp>
 #include <glassgrad/tensor/error.hpp>
+#include <glassgrad/tensor/ops.hpp>
 
 #include <fmt/format.h>
 
@@ -33,8 +34,7 @@ void check(const SamplingOptions& options) {
     }
 }
 
-/// The logits in f64.
-std::vector<double> read(const Tensor& logits) {
+void check_logits(const Tensor& logits) {
     if (logits.rank() != 1 || logits.numel() == 0) {
         throw ShapeError(
             fmt::format("{}: logits {} are not (vocabulary,)", op, to_string(logits.shape())),
@@ -43,18 +43,26 @@ std::vector<double> read(const Tensor& logits) {
     if (!is_floating(logits.dtype())) {
         throw TypeError(fmt::format("{}: logits are {}, not f32 or f64", op, name(logits.dtype())));
     }
+}
+
+void check_previous(std::span<const std::int64_t> previous, std::int64_t vocabulary) {
+    for (const std::int64_t id : previous) {
+        if (id >= 0 && id < vocabulary) continue;
+        throw IndexError(fmt::format("{}: the previous token {} is outside the vocabulary of {}",
+                                     op, id, vocabulary));
+    }
+}
+
+/// The logits in f64.
+std::vector<double> read(const Tensor& logits) {
     const Tensor wide = logits.astype(f64);
     return {wide.values<double>().begin(), wide.values<double>().end()};
 }
 
 void penalise(std::vector<double>& logits, std::span<const std::int64_t> previous, double penalty) {
+    if (penalty == 1) return;
     std::vector<bool> seen(logits.size());
     for (const std::int64_t id : previous) {
-        if (id < 0 || id >= static_cast<std::int64_t>(logits.size())) {
-            throw IndexError(
-                fmt::format("{}: the previous token {} is outside the vocabulary of {}", op, id,
-                            logits.size()));
-        }
         const auto i = static_cast<std::size_t>(id);
         if (seen[i]) continue;
         seen[i] = true;
@@ -62,12 +70,23 @@ void penalise(std::vector<double>& logits, std::span<const std::int64_t> previou
     }
 }
 
-void require_numbers(const std::vector<double>& logits) {
-    for (std::size_t i = 0; i < logits.size(); ++i) {
-        if (std::isnan(logits[i]) || logits[i] == std::numeric_limits<double>::infinity()) {
-            throw ValueError(fmt::format("{}: logits[{}] is {}", op, i, logits[i]));
-        }
+/// The place of the largest, the first of equal ones. Throws ValueError unless all are numbers or
+/// -inf, and one is a number.
+template <class T>
+std::size_t largest_of(std::span<const T> logits) {
+    // NaN and +inf are what is not below +inf.
+    bool numbers = true;
+    for (const T each : logits) numbers = numbers && each < std::numeric_limits<T>::infinity();
+    for (std::size_t i = 0; !numbers && i < logits.size(); ++i) {
+        if (logits[i] < std::numeric_limits<T>::infinity()) continue;
+        throw ValueError(fmt::format("{}: logits[{}] is {}", op, i, logits[i]));
     }
+    const auto largest = std::max_element(logits.begin(), logits.end());
+    if (std::isinf(*largest)) {
+        throw ValueError(fmt::format("{}: all {} logits are -inf", op, logits.size()),
+                         "something hides every token");
+    }
+    return static_cast<std::size_t>(largest - logits.begin());
 }
 
 /// Ids by falling value, equal ones by rising id.
@@ -96,25 +115,20 @@ std::size_t nucleus(const std::vector<double>& p, const std::vector<std::size_t>
 
 std::vector<double> probabilities(const Tensor& given, const SamplingOptions& options,
                                   std::span<const std::int64_t> previous) {
-    check(options);
     std::vector<double> p = read(given);
     penalise(p, previous, options.repetition_penalty);
-    require_numbers(p);
-    const auto largest = std::max_element(p.begin(), p.end());
-    const double top = *largest;
-    if (std::isinf(top)) {
-        throw ValueError(fmt::format("{}: all {} logits are -inf", op, p.size()),
-                         "something hides every token");
-    }
+    const std::size_t best = largest_of(std::span<const double>(p));
+    const double top = p[best];
     if (options.temperature == 0) {
-        const auto best = static_cast<std::size_t>(largest - p.begin());
         std::fill(p.begin(), p.end(), 0.0);
         p[best] = 1;
         return p;
     }
     std::vector<std::size_t> order;
     if (options.top_k || options.top_p < 1) order = ranked(p);
-    for (double& each : p) each = std::exp((each - top) / options.temperature);
+    for (double& each : p) each = (each - top) / options.temperature;
+    const Tensor powers = exp(from_span<double>(p, {static_cast<std::int64_t>(p.size())}));
+    std::copy(powers.data<double>(), powers.data<double>() + p.size(), p.begin());
     const auto keep = [&](std::size_t count) {
         for (std::size_t i = count; i < order.size(); ++i) p[order[i]] = 0;
         order.resize(std::min(count, order.size()));
@@ -126,15 +140,29 @@ std::vector<double> probabilities(const Tensor& given, const SamplingOptions& op
     return p;
 }
 
+void check_all(const Tensor& logits, const SamplingOptions& options,
+               std::span<const std::int64_t> previous) {
+    check(options);
+    check_logits(logits);
+    check_previous(previous, logits.numel());
+}
+
 }  // namespace
 
 Tensor sampling_probabilities(const Tensor& logits, const SamplingOptions& options,
                               std::span<const std::int64_t> previous) {
+    check_all(logits, options, previous);
     return from_span<double>(probabilities(logits, options, previous), logits.shape());
 }
 
 std::int64_t sample_token(const Tensor& logits, const SamplingOptions& options, CounterRng& rng,
                           std::span<const std::int64_t> previous) {
+    check_all(logits, options, previous);
+    if (options.temperature == 0 && options.repetition_penalty == 1) {
+        return static_cast<std::int64_t>(logits.dtype() == f32
+                                             ? largest_of(logits.values<float>())
+                                             : largest_of(logits.values<double>()));
+    }
     const std::vector<double> p = probabilities(logits, options, previous);
     // At temperature 0 the sum passes 0 at the one token there is.
     const double drawn = options.temperature == 0 ? 0 : rng.next_double();

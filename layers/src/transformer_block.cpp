@@ -58,29 +58,28 @@ Variable TransformerBlock::operator()(const Variable& x, const BlockCall& call) 
                          call.memory.defined() ? "make the block with .cross_attention = true"
                                                : "pass .memory, the encoder's output");
     }
-    // Copies, so that a call that throws leaves both caches as they were.
-    KeyValueCache own = call.cache ? *call.cache : KeyValueCache();
-    KeyValueCache crossed_keys = call.memory_cache ? *call.memory_cache : KeyValueCache();
+    CacheGuard own(call.cache);
+    CacheGuard crossed_keys(call.memory_cache);
     const auto around = [&](const Layer& norm, const Variable& in, const auto& part) {
         return norm_first ? in + dropout(part(norm(in))) : norm(in + dropout(part(in)));
     };
     Variable y = around(*norms[0], x, [&](const Variable& in) {
-        return self_attn(
-            in,
-            {.mask = call.mask, .positions = call.positions, .cache = call.cache ? &own : nullptr});
+        return self_attn(in, {.mask = call.mask,
+                              .positions = call.positions,
+                              .cache = call.cache,
+                              .rotary = call.rotary});
     });
     y = point("attended", y);
     if (multihead_attn) {
         y = around(*norms[1], y, [&](const Variable& in) {
-            return (*multihead_attn)(
-                in, call.memory, call.memory,
-                {.mask = call.memory_mask, .cache = call.memory_cache ? &crossed_keys : nullptr});
+            return (*multihead_attn)(in, call.memory, call.memory,
+                                     {.mask = call.memory_mask, .cache = call.memory_cache});
         });
         y = point("crossed", y);
     }
     y = point("output", around(*norms.back(), y, feed_forward));
-    if (call.cache) *call.cache = std::move(own);
-    if (call.memory_cache) *call.memory_cache = std::move(crossed_keys);
+    own.keep();
+    crossed_keys.keep();
     return y;
 }
 

@@ -107,6 +107,41 @@ TEST_CASE("a cache gives the numbers of the whole sequence, token by token") {
     CHECK(cache.length() == 0);
 }
 
+TEST_CASE("a cache that grows in place gives the numbers of the whole sequence, shared heads too") {
+    RandomState rng(5);
+    MultiHeadAttention layer(
+        {.d_model = 12, .num_heads = 6, .num_kv_heads = 2, .rotary = RotaryOptions(), .dtype = f64},
+        rng);
+    layer.eval();
+    const Tensor x = rng.randn({2, 90, 12});
+    const NoGrad no_grad;
+    const Tensor whole = layer(Variable(x), {.mask = Mask::causal()}).value();
+    KeyValueCache cache;
+    KeyValueCache copy;
+    Tensor key_of_copy;
+    std::int64_t done = 0;
+    while (done < 90) {
+        const std::int64_t step = done == 0 ? 4 : done == 40 ? 3 : 1;
+        const std::int64_t stop = std::min<std::int64_t>(90, done + step);
+        const Tensor part = slice(x, 1, {.start = done, .stop = stop});
+        const Tensor y = layer(Variable(part), {.mask = Mask::causal(), .cache = &cache}).value();
+        CHECK(allclose(y, slice(whole, 1, {.start = done, .stop = stop}),
+                       {.rtol = 1e-12, .atol = 1e-12}));
+        done = stop;
+        if (done == 60) {
+            copy = cache;
+            key_of_copy = copy.key();
+        }
+    }
+    CHECK(cache.length() == 90);
+    CHECK(copy.length() == 60);
+    // What is put at the end of one is not seen in the other.
+    layer(Variable(slice(x, 1, {.start = 0, .stop = 5})), {.mask = Mask::causal(), .cache = &copy});
+    CHECK(allclose(slice(copy.key(), 2, {.stop = 60}), key_of_copy, {.rtol = 0, .atol = 0}));
+    CHECK(allclose(slice(cache.key(), 2, {.stop = 60}), key_of_copy, {.rtol = 0, .atol = 0}));
+    CHECK(cache.key().shape() == Shape{2, 2, 90, 2});
+}
+
 TEST_CASE("the cache of an attention to something else is filled once") {
     RandomState rng(5);
     MultiHeadAttention layer(sizes(), rng);
@@ -153,9 +188,9 @@ TEST_CASE("texts of another batch are refused, given or cached") {
         "multi_head_attention: the cache holds keys (1, 2, 4, 2), those of the call are (3, 2, 4, "
         "2); a cache belongs to one layer and one batch");
     CHECK_THROWS_AS(layer(x(1, 2), x(1, 5), x(1, 5), {.cache = &cache}), ShapeError);
-    cache.value = Tensor();
+    cache.set(cache.key(), Tensor());
     CHECK_THROWS_AS(layer(x(1, 2), x(1, 4), x(1, 4), {.cache = &cache}), ShapeError);
-    cache.key = cache.value = ones({3}, f64);  // no keys at all
+    cache.set(ones({3}, f64), ones({3}, f64));  // no keys at all
     CHECK(cache.length() == 0);
     CHECK_THROWS_AS(layer(x(1, 2), {.cache = &cache}), ShapeError);
 }

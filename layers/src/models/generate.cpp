@@ -110,6 +110,23 @@ Padded pad_texts(const Texts& texts, Side side, std::int64_t context) {
     return padded;
 }
 
+/// The last token of each text, after what a cache holds.
+Padded last_tokens(const Texts& texts, std::int64_t context) {
+    const bool equal = std::all_of(texts.begin(), texts.end(), [&](const auto& text) {
+        return text.size() == texts.front().size();
+    });
+    if (!equal) {
+        Padded padded = pad_texts(texts, Side::left, context);
+        padded.ids = slice(padded.ids, 1, {.start = -1});
+        padded.positions = slice(padded.positions, 1, {.start = -1});
+        return padded;
+    }
+    Padded last{Tensor::empty_matrix(static_cast<std::int64_t>(texts.size()), 1, i64), {}, {}};
+    auto* id = last.ids.mutable_data<std::int64_t>();
+    for (const auto& text : texts) *id++ = text.back();
+    return last;
+}
+
 /// Continues texts; `step` gives the logits (batch, tokens, vocabulary) of the tokens it gets, the
 /// last ones of each row when it has a cache.
 template <class Step>
@@ -127,12 +144,9 @@ std::vector<Generation> continue_texts(Texts texts, std::int64_t context,
     };
     for (bool first = true; std::find(active.begin(), active.end(), true) != active.end();
          first = false) {
-        Padded fed = pad_texts(texts, Side::left, context);
-        if (options.use_cache && !first) {
-            fed.ids = slice(fed.ids, 1, {.start = -1});
-            if (fed.positions.defined()) fed.positions = slice(fed.positions, 1, {.start = -1});
-        }
-        const Variable all = step(fed);
+        const bool continues = options.use_cache && !first;
+        const Variable all =
+            step(continues ? last_tokens(texts, context) : pad_texts(texts, Side::left, context));
         const Tensor last = select(all.value(), 1, -1);
         for (std::size_t row = 0; row < rows.size(); ++row) {
             if (!active[row]) {

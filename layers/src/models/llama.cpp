@@ -121,10 +121,14 @@ Variable Llama::operator()(const Tensor& ids, const CausalCall& call) const {
         detail::positions_of("llama", ids, call.positions, cached, config.context_length);
     const Mask mask = Mask::causal() & detail::padding_of(call.keep);
     detail::LayerCaches caches("llama", call.cache, blocks.size());
+    const RotaryTable table = rotary_table(
+        positions, blocks[0].self_attn.options().head_dim,
+        {.pairing = config.rotary_pairing, .base = config.rotary_base}, embedding.weight.dtype());
 
     Variable x = point("embedded", dropout(embedding(ids)));
     blocks.each([&](std::size_t i, const TransformerBlock& block) {
-        x = block(x, {.mask = mask, .positions = positions, .cache = caches.at(i)});
+        x = block(x,
+                  {.mask = mask, .positions = positions, .cache = caches.at(i), .rotary = &table});
     });
     x = point("hidden", norm(x));
     x = point("logits", head(x));

@@ -69,13 +69,24 @@ Mask padding_of(const Tensor& keep) { return keep.defined() ? Mask::padding(keep
 LayerCaches::LayerCaches(std::string_view model, DecoderCache* cache, std::size_t num_layers)
     : cache_(cache) {
     if (!cache) return;
-    layers_ = cache->layers;
-    if (layers_.empty()) layers_.resize(num_layers);
-    if (layers_.size() != num_layers) {
+    auto& layers = cache->layers;
+    if (!layers.empty() && layers.size() != num_layers) {
         throw ValueError(fmt::format("{}: the cache is of a model of {} layers, not {}", model,
-                                     layers_.size(), num_layers),
+                                     layers.size(), num_layers),
                          "a cache belongs to one model and one text");
     }
+    began_empty_ = layers.empty();
+    for (const KeyValueCache& each : layers) lengths_.push_back(each.length());
+    layers.resize(num_layers);
+}
+
+LayerCaches::~LayerCaches() {
+    if (!cache_ || kept_) return;
+    if (began_empty_) {
+        cache_->clear();
+        return;
+    }
+    for (std::size_t i = 0; i < lengths_.size(); ++i) cache_->layers[i].truncate(lengths_[i]);
 }
 
 Linear make_head(bool tied, const Embedding& embedding, std::int64_t vocab_size, RandomState& rng,

@@ -29,20 +29,23 @@ Tensor positions_of(std::string_view model, const Tensor& ids, const Tensor& giv
 /// The padding's mask; none for an undefined `keep`.
 Mask padding_of(const Tensor& keep);
 
-/// The caches of a call's layers: copies, so that a call that throws leaves all as they were.
+/// The caches of a call's layers; a call that throws leaves all as they were.
 class LayerCaches {
   public:
     /// Empty ones for an empty cache, none without. Throws ValueError when it is of another model.
     LayerCaches(std::string_view model, DecoderCache* cache, std::size_t num_layers);
-    KeyValueCache* at(std::size_t layer) { return cache_ ? &layers_[layer] : nullptr; }
-    /// Puts what they have become in the cache.
-    void keep() {
-        if (cache_) cache_->layers = std::move(layers_);
-    }
+    ~LayerCaches();
+    LayerCaches(const LayerCaches&) = delete;
+    LayerCaches& operator=(const LayerCaches&) = delete;
+    KeyValueCache* at(std::size_t layer) { return cache_ ? &cache_->layers[layer] : nullptr; }
+    /// The call has come to its end.
+    void keep() { kept_ = true; }
 
   private:
     DecoderCache* cache_;
-    std::vector<KeyValueCache> layers_;
+    bool began_empty_ = false;
+    bool kept_ = false;
+    std::vector<std::int64_t> lengths_;
 };
 
 /// A head of its own, without a bias, or one that shares `embedding`.

@@ -117,6 +117,10 @@ struct Kernels {
     /// The sum of x[i]², in f64 and in an order that n alone fixes.
     double (*sum_of_squares)(std::int64_t n, const T* x);
     ProductKernels<T> products;
+    /// out = softmax(scale q kᵀ) v for one q, rows of k and v of `width` numbers each, and room for
+    /// `count` weights; a weight of 0 takes nothing from its row.
+    void (*attend_row)(std::int64_t count, std::int64_t width, T scale, const T* q, const T* keys,
+                       const T* values, T* weights, T* out);
 };
 
 /// The loops of one set of instructions.

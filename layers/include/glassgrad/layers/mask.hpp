@@ -37,6 +37,10 @@ class Mask {
     }
     bool is_causal() const noexcept { return causal_; }
     bool has_padding() const noexcept { return keep_.defined(); }
+    /// True when nothing but a causal order, if that, hides keys, and nothing is added.
+    bool shows_all_before() const noexcept {
+        return window_ == 0 && !keep_.defined() && allowed_.empty() && !bias_.defined();
+    }
     /// 0 without a sliding window.
     std::int64_t window() const noexcept { return window_; }
     /// What is added to the scores; undefined if nothing is.

@@ -25,17 +25,50 @@ struct MultiHeadAttentionOptions {
     DType dtype = f32;
 };
 
-/// Keys and values of tokens seen before, (batch, num_kv_heads, tokens, head_dim), rotated already.
+/// Keys and values of tokens seen before, rotated already. Grows in place: there is room for more
+/// tokens than it holds.
 class KeyValueCache {
   public:
-    std::int64_t length() const noexcept { return key.rank() == 4 ? key.size(2) : 0; }
-    void clear() {
-        key = Tensor();
-        value = Tensor();
-    }
+    std::int64_t length() const noexcept { return length_; }
+    /// (batch, num_kv_heads, tokens, head_dim); undefined while it is empty.
+    Tensor key() const { return held(key_); }
+    Tensor value() const { return held(value_); }
+    void clear() { *this = KeyValueCache(); }
+    /// Holds these and nothing else.
+    void set(Tensor key, Tensor value);
+    /// Puts these at the end. Their shapes are those that it holds but for the tokens.
+    void append(const Tensor& key, const Tensor& value);
+    /// Forgets all but the first `tokens`.
+    void truncate(std::int64_t tokens) noexcept;
 
-    Tensor key;
-    Tensor value;
+    /// As `key` and `value`, with more places than tokens along axis 2.
+    const Tensor& key_places() const noexcept { return key_; }
+    const Tensor& value_places() const noexcept { return value_; }
+
+  private:
+    Tensor held(const Tensor& places) const;
+
+    Tensor key_;
+    Tensor value_;
+    std::int64_t length_ = 0;
+};
+
+/// Brings a cache back to its length unless what was computed with it came to its end.
+class CacheGuard {
+  public:
+    /// `cache` may be null.
+    explicit CacheGuard(KeyValueCache* cache) noexcept
+        : cache_(cache), length_(cache ? cache->length() : 0) {}
+    ~CacheGuard() {
+        if (cache_ && cache_->length() != length_) cache_->truncate(length_);
+    }
+    CacheGuard(const CacheGuard&) = delete;
+    CacheGuard& operator=(const CacheGuard&) = delete;
+    void keep() noexcept { cache_ = nullptr; }
+
+  private:
+    KeyValueCache* cache_;
+    std::int64_t length_;
 };
 
 /// What attention is called with beside its inputs.
@@ -49,6 +82,8 @@ struct AttentionCall {
     /// in it takes no gradient: throws GraphError under grad mode if one is wanted, ShapeError when
     /// it is of another batch, layer or length. A call that throws leaves it as it was.
     KeyValueCache* cache = nullptr;
+    /// The table of `positions`, when layers share one.
+    const RotaryTable* rotary = nullptr;
 };
 
 /// All that it computes on the way.
@@ -97,7 +132,12 @@ class MultiHeadAttention : public Module {
   private:
     struct Inputs;
     MultiHeadAttentionPoints project(const Inputs& inputs) const;
-    MultiHeadAttentionPoints attend(const Inputs& inputs, bool every_step) const;
+    MultiHeadAttentionPoints attend(const Inputs& inputs) const;
+    /// Whether new tokens go on with a text in the cache and nothing but their order hides keys, so
+    /// that these can be read where they lie.
+    bool continues(const Inputs& inputs, const MultiHeadAttentionPoints& p) const;
+    MultiHeadAttentionPoints finish(const Inputs& inputs, MultiHeadAttentionPoints p,
+                                    CacheGuard& guard) const;
     bool watched() const;
 
     MultiHeadAttentionOptions options_;  // with every 0 replaced

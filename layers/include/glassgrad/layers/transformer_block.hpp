@@ -29,6 +29,7 @@ struct BlockCall {
     Variable memory = {};  ///< (batch, key, d_model) for cross-attention
     Mask memory_mask = {};
     KeyValueCache* memory_cache = nullptr;
+    const RotaryTable* rotary = nullptr;  ///< as in AttentionCall
 };
 
 /// Self-attention, attention to a memory if wanted, and a feed-forward network, each with a norm
