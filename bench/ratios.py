@@ -8,11 +8,11 @@ import sys
 import step_ratios
 from alternate import PROGRAMS, environment
 
-HERE_ALONE = 1  # threads of what is measured on one only
+ONE = 1  # thread
 
 
 def output_of(name, *arguments):
-    done = subprocess.run([PROGRAMS / name, *map(str, arguments)], env=environment(HERE_ALONE),
+    done = subprocess.run([PROGRAMS / name, *map(str, arguments)], env=environment(ONE),
                           capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{name} failed\n{done.stdout}{done.stderr}")
@@ -65,19 +65,21 @@ def worked_example_of(text):
 
 
 def attention():
-    rows = cells(output_of("bench_attention", 1024, "--threads", HERE_ALONE))
-    return {"attention 1024: " + ("share of FMA peak" if row[2] == "tiled" else f"{row[2]} / tiled"):
-            float(row[6]) / 100 if row[2] == "tiled" else float(row[9]) for row in rows}
+    rows = {row[2]: row for row in cells(output_of("bench_attention", 1024, "--threads", ONE))}
+    ratios = {"attention 1024: share of FMA peak": float(rows["tiled"][6]) / 100}
+    if "PyTorch" in rows:
+        ratios["attention 1024: times PyTorch"] = float(rows["PyTorch"][9])
+    return ratios
 
 
 def generation():
-    rows = cells(output_of("bench_generation", "--threads", HERE_ALONE, "--trials", 3))
+    rows = cells(output_of("bench_generation", "--threads", ONE, "--trials", 3))
     return {f"generation {row[0]}: times {row[2]}": float(row[4])
             for row in rows if row[2] != "glassgrad"}
 
 
 def kernels():
-    rows = cells(output_of("bench_kernels", "--threads", HERE_ALONE, "--kilobytes", 1024,
+    rows = cells(output_of("bench_kernels", "--threads", ONE, "--kilobytes", 1024,
                            "--trials", 5))
     return {f"{row[0]}, 1 MB: share of the limit": float(row[6]) / 100 for row in rows}
 
