@@ -80,7 +80,9 @@ std::string bash_completion(const CLI::App& app) {
 }
 
 std::string zsh_completion(const CLI::App& app) {
-    const auto quoted = [](std::string text) { return "'" + replaced(text, "'", "'\\''") + "'"; };
+    const auto quoted = [](std::string text) {
+        return "'" + replaced(std::move(text), "'", "'\\''") + "'";
+    };
     // What ends a description or a part of it.
     const auto plain = [](std::string text) {
         for (const std::string_view each : {"[", "]", ":"}) {

@@ -25,6 +25,7 @@ namespace glassgrad::tools {
 namespace {
 
 struct Call {
+    std::vector<std::string> command;
     std::string config_path;
     std::string profile_path;                  ///< empty: no profile
     std::map<std::string, std::string> flags;  ///< by the setting's key
@@ -209,7 +210,7 @@ int train(const Call& call) {
 
     StopSignals signals(config.out + "/stop");
     ProgressLine progress({.quiet = call.quiet});
-    RunFolder folder(config.out);
+    RunFolder folder(config.out, {.command = call.command});
     MetricsLog metrics(folder.path("metrics.jsonl"));
     RunCalls calls{.reporters = {&progress, &folder, &metrics}};
     std::optional<TensorBoardLog> board;
@@ -256,8 +257,9 @@ int train(const Call& call) {
 
 }  // namespace
 
-Verb add_train(CLI::App& app) {
+Verb add_train(CLI::App& app, std::vector<std::string> command) {
     const auto call = std::make_shared<Call>();
+    call->command = std::move(command);
     CLI::App* verb = app.add_subcommand("train", "Trains a GPT or a LLaMA on a text");
     verb->footer(
         "Examples:\n"

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -25,7 +26,8 @@ struct Verb {
     CLI::App* app;
     std::function<int()> run;
 };
-Verb add_train(CLI::App& app);
+/// `command` is how the program was called, for run.json.
+Verb add_train(CLI::App& app, std::vector<std::string> command);
 Verb add_generate(CLI::App& app);
 Verb add_completion(CLI::App& app);
 Verb add_man(CLI::App& app);

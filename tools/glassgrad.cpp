@@ -21,7 +21,8 @@ int main(int argc, char** argv) {
     app.require_subcommand(1);
 
     using glassgrad::tools::Verb;
-    const Verb verbs[] = {glassgrad::tools::add_train(app), glassgrad::tools::add_generate(app),
+    const Verb verbs[] = {glassgrad::tools::add_train(app, {argv, argv + argc}),
+                          glassgrad::tools::add_generate(app),
                           glassgrad::tools::add_completion(app), glassgrad::tools::add_man(app)};
     std::string path;
     CLI::App* info = app.add_subcommand("info", "What a file of arrays, a model or a trace holds");

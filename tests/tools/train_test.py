@@ -50,6 +50,8 @@ class Train(unittest.TestCase):
         for line in ("# lr = 0.001 ", "steps = 2000 ", "# warmup = 100 ", 'schedule = "cosine" ',
                      "train_share = 0.9 ", "# bias = false ", "# momentum  "):
             self.assertIn("\n" + line, default)
+        page = Path(__file__).resolve().parents[2] / "docs" / "training.md"
+        self.assertIn(f"```toml\n{default}```\n", page.read_text())
         file = self.folder / "a.toml"
         file.write_text(default)
         self.assertEqual(effective("--config", file), default)
@@ -124,6 +126,9 @@ class Train(unittest.TestCase):
     def test_a_run(self):
         done = self.run_command("train", "text.txt", *SMALL)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        start = json.loads((self.folder / "run" / "run.json").read_text())["starts"][0]
+        self.assertEqual(start["command"], [COMMAND, "train", "text.txt", *SMALL])
+        self.assertIn("adamw, lr 0.001, cosine", start["facts"]["optimizer"])
         again = self.run_command("train", "text.txt", *SMALL)
         self.assertEqual(again.returncode, 2)
         self.assertIn("run holds a run already", again.stderr)

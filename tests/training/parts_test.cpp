@@ -134,6 +134,14 @@ TEST_CASE("the search for a rate suggests where a quadratic falls fastest") {
     CHECK(found.suggestion > 0.01);
     CHECK(found.suggestion < 1);
     CHECK(found.rates.size() < 80);  // it ended where the loss exploded
+
+    // A fall from a jump, beyond the least loss, is none.
+    int at = 0;
+    const double losses[] = {5, 4.5, 3, 2.5, 9, 3, 8};
+    const LrFinding jumps = find_lr([&](double) { return losses[at++]; },
+                                    {.first = 1e-3, .last = 1, .steps = 7, .smoothing = 0});
+    CHECK(jumps.losses.size() == 7);
+    CHECK(jumps.suggestion == Approx(0.01));
 }
 
 TEST_CASE("optimizers refuse what they cannot train, and change nothing then") {

@@ -169,8 +169,10 @@ LrFinding find_lr(const std::function<double(double lr)>& train, const LrFinderO
         found.rates.push_back(lr);
         found.losses.push_back(smooth);
     }
+    const auto last = static_cast<std::size_t>(
+        std::min_element(found.losses.begin(), found.losses.end()) - found.losses.begin());
     double steepest = 0;
-    for (std::size_t i = 1; i < found.losses.size(); ++i) {
+    for (std::size_t i = 1; i < std::min(last + 1, found.losses.size()); ++i) {
         const double slope = found.losses[i] - found.losses[i - 1];
         if (slope < steepest) {
             steepest = slope;
