@@ -1,11 +1,14 @@
 // The two smallest pieces of work, of which next to nothing is arithmetic: the worked example,
 // forward and backward, and a training step of a tiny Gpt. Prints what a step takes; under
 // callgrind, which counts inside `counted_steps` alone, what it takes in instructions.
-// `bench_small_steps example|training [trials]`.
+// `bench_small_steps [example|training [trials]]`, or `made-with`, which names compiler and
+// library.
 
 #include <glassgrad/autograd.hpp>
 #include <glassgrad/layers.hpp>
 #include <glassgrad/training.hpp>
+
+#include <gnu/libc-version.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,6 +20,12 @@
 #include <vector>
 
 using namespace glassgrad;
+
+#ifdef __clang__
+#define GLASSGRAD_COMPILER "clang"
+#else
+#define GLASSGRAD_COMPILER "g++"
+#endif
 
 namespace {
 
@@ -69,22 +78,12 @@ extern "C" [[gnu::noinline]] void counted_steps(const std::function<void()>& ste
     for (int i = 0; i < steps_a_trial; ++i) step();
 }
 
-int main(int argc, char** argv) {
-    const std::string_view what = argc > 1 ? argv[1] : "";
-    const int trials = argc > 2 ? std::max(1, std::atoi(argv[2])) : 200;
-    set_num_threads(1);
-    // Reference counts are cheaper in a program that never started a thread. Most have.
-    std::thread([] {}).join();
+namespace {
 
-    WorkedExample example;
-    TinyTraining training;
-    std::function<void()> step;
-    if (what == "example") step = [&] { example.step(); };
-    if (what == "training") step = [&] { training.step(); };
-    if (!step) {
-        std::fprintf(stderr, "usage: bench_small_steps example|training [trials]\n");
-        return 2;
-    }
+template <class Work>
+void measure(const char* name, int trials) {
+    Work work;
+    const std::function<void()> step = [&] { work.step(); };
     for (int i = 0; i < 20; ++i) step();
     using Clock = std::chrono::steady_clock;
     std::vector<double> nanoseconds;
@@ -95,6 +94,23 @@ int main(int argc, char** argv) {
             std::chrono::duration<double, std::nano>(Clock::now() - start).count() / steps_a_trial);
     }
     std::sort(nanoseconds.begin(), nanoseconds.end());
-    std::printf("%s: %.0f ns a step, median of %d trials; least %.0f\n", argv[1],
+    std::printf("%s: %.0f ns a step, median of %d trials; least %.0f\n", name,
                 nanoseconds[nanoseconds.size() / 2], trials, nanoseconds.front());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string_view what = argc > 1 ? argv[1] : "";
+    if (what == "made-with") {
+        std::printf("%s %s, glibc %s\n", GLASSGRAD_COMPILER, __VERSION__, gnu_get_libc_version());
+        return 0;
+    }
+    const int trials = argc > 2 ? std::max(1, std::atoi(argv[2])) : 200;
+    set_num_threads(1);
+    // Reference counts are cheaper in a program that never started a thread. Most have.
+    std::thread([] {}).join();
+
+    if (what.empty() || what == "example") measure<WorkedExample>("example", trials);
+    if (what.empty() || what == "training") measure<TinyTraining>("training", trials);
 }

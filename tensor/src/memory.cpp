@@ -79,6 +79,16 @@ struct Counters {
     Count allocations;
 
     std::int64_t cached() const noexcept { return owned.get() - live.get(); }
+    void take(std::int64_t block) noexcept {
+        requests.add(1);
+        const std::int64_t now = live.get() + block;
+        live.set(now);
+        if (now > peak.get()) peak.set(now);
+    }
+    void give(std::int64_t block) noexcept {
+        live.add(-block);
+        releases.add(1);
+    }
 };
 
 struct FreeBlock {
@@ -151,13 +161,9 @@ ThreadPool* start_pool() {
     return pool;
 }
 
-}  // namespace
-
-namespace detail {
-
-void* pool_allocate(std::size_t bytes) {
-    const auto [index, block] = class_of(bytes);
-    ThreadPool* mine = pool ? pool : start_pool();
+/// A block for which there is none on a list.
+[[gnu::noinline]] void* allocate_anew(std::size_t block) {
+    ThreadPool* const mine = pool ? pool : start_pool();
     if (!mine) {
         Registry& all = registry();
         void* memory = system_allocate(block);
@@ -166,41 +172,53 @@ void* pool_allocate(std::size_t bytes) {
         return memory;
     }
     Counters& count = mine->counters;
-    void* memory = mine->free[index];
-    if (memory) [[likely]] {
-        mine->free[index] = mine->free[index]->next;
-    } else {
-        memory = system_allocate(block);
-        count.owned.add(static_cast<std::int64_t>(block));
-        count.allocations.add(1);
-    }
-    count.requests.add(1);
-    const std::int64_t live = count.live.get() + static_cast<std::int64_t>(block);
-    count.live.set(live);
-    if (live > count.peak.get()) count.peak.set(live);
+    void* memory = system_allocate(block);
+    count.owned.add(static_cast<std::int64_t>(block));
+    count.allocations.add(1);
+    count.take(static_cast<std::int64_t>(block));
     return memory;
 }
 
-void pool_free(void* memory, std::size_t bytes) noexcept {
-    const auto [index, block] = class_of(bytes);
+/// Gives a block back to the system.
+[[gnu::noinline]] void free_for_good(void* memory, std::size_t block) noexcept {
     const auto size = static_cast<std::int64_t>(block);
-    ThreadPool* mine = pool;
-    if (!mine) {
+    if (pool) {
+        pool->counters.give(size);
+        pool->counters.owned.add(-size);
+    } else {
         // A thread that never allocated, or one that ended: no list to keep the block on.
         Registry& all = registry();
         all.live -= size;
         --all.blocks;
-        std::free(memory);
+    }
+    std::free(memory);
+}
+
+}  // namespace
+
+namespace detail {
+
+void* pool_allocate(std::size_t bytes) {
+    const auto [index, block] = class_of(bytes);
+    ThreadPool* const mine = pool;
+    FreeBlock* const found = mine ? mine->free[index] : nullptr;
+    if (!found) [[unlikely]] {
+        return allocate_anew(block);
+    }
+    mine->free[index] = found->next;
+    mine->counters.take(static_cast<std::int64_t>(block));
+    return found;
+}
+
+void pool_free(void* memory, std::size_t bytes) noexcept {
+    const auto [index, block] = class_of(bytes);
+    ThreadPool* const mine = pool;
+    if (!mine || !GLASSGRAD_POOL || mine->counters.cached() > static_cast<std::int64_t>(max_cached))
+        [[unlikely]] {
+        free_for_good(memory, block);
         return;
     }
-    Counters& count = mine->counters;
-    count.live.add(-size);
-    count.releases.add(1);
-    if (!GLASSGRAD_POOL || count.cached() > static_cast<std::int64_t>(max_cached)) [[unlikely]] {
-        count.owned.add(-size);
-        std::free(memory);
-        return;
-    }
+    mine->counters.give(static_cast<std::int64_t>(block));
     auto* entry = static_cast<FreeBlock*>(memory);
     entry->next = mine->free[index];
     mine->free[index] = entry;
