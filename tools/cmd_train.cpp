@@ -173,10 +173,17 @@ int train(const Call& call) {
     const std::unique_ptr<CausalModel> model = make_model(tokenizer->vocab_size(), config);
     if (!config.prompt.empty()) tokenizer->encode(config.prompt);
     const std::int64_t context = config.context_length;
-    const auto [for_training, for_validation] =
+    // Not bound to names: clang 14 can't capture those.
+    const auto parts =
         split_tokens(tokenizer->encode_tensor(corpus.text()), config.train_share, context);
-    Trainer trainer(*model, TextBatches(for_training, context, config.seed),
-                    TextBatches(for_validation, context, config.seed + 1), options);
+    Trainer trainer = [&] {
+        try {
+            return Trainer(*model, TextBatches(parts.first, context, config.seed),
+                           TextBatches(parts.second, context, config.seed + 1), options);
+        } catch (const ValueError& error) {  // of an optimizer's or a schedule's setting
+            throw ConfigError(error.what());
+        }
+    }();
     if (call.find_lr) return find_rate(trainer);
     Profile profile;
     // A path that can't be written is found out before the run.
@@ -216,9 +223,8 @@ int train(const Call& call) {
     std::optional<TensorBoardLog> board;
     if (call.tensorboard) calls.reporters.push_back(&board.emplace(config.out));
     calls.header
-        .add("text",
-             fmt::format("{}: {} tokens, {} of them to validate", config.file,
-                         for_training.numel() + for_validation.numel(), for_validation.numel()))
+        .add("text", fmt::format("{}: {} tokens, {} of them to validate", config.file,
+                                 parts.first.numel() + parts.second.numel(), parts.second.numel()))
         .add("vocabulary", std::to_string(tokenizer->vocab_size()))
         .add("model", fmt::format("{}, {} layers, {} heads, width {}, context {}: {} parameters",
                                   config.model, config.num_layers, config.num_heads, config.d_model,

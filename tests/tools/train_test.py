@@ -108,6 +108,10 @@ class Train(unittest.TestCase):
                  "--optimizer", "adamv"),
                 ("llama: num_heads 2 is not a multiple of num_kv_heads 3", "--model", "llama",
                  "--num-kv-heads", 3),
+                ("adamw: beta1 2 is outside 0 to 1", "--beta1", 2),
+                ("one_cycle_schedule: 8 steps, of which 2 go up", "--schedule", "one_cycle",
+                 "--up-share", 2),
+                ("step_schedule: every 0 steps", "--schedule", "step", "--step-every", 0),
                 ("eval_every 0 leaves nothing for a plateau", "--schedule", "plateau",
                  "--eval-every", 0)):
             self.refused(2, problem, "text.txt", *SMALL, *flags)
