@@ -25,25 +25,6 @@ inline void require_same_type(std::string_view op, const Tensor& a, const Tensor
                     a.dtype(), a.shape(), b.dtype(), b.shape());
 }
 
-/// walk(run), in chunks of runs, or of the elements of a long one.
-template <std::size_t N, class Run>
-void in_chunks(const StridedWalk<N>& walk, const Run& run) {
-    const std::int64_t runs = walk.runs();
-    const std::int64_t length = walk.length();
-    if (runs == 1) {
-        walk([&](std::int64_t at, const auto& offsets, std::int64_t n, const auto& steps) {
-            for_elements(n, [&](std::int64_t begin, std::int64_t end) {
-                auto moved = offsets;
-                for (std::size_t k = 0; k < N; ++k) moved[k] += begin * steps[k];
-                run(at + begin, moved, end - begin, steps);
-            });
-        });
-    } else {
-        for_row_blocks(runs, length,
-                       [&](std::int64_t begin, std::int64_t end) { walk.part(begin, end, run); });
-    }
-}
-
 /// y = kernel(a, b) with broadcasting, where choose(pairs) is the kernel of the element type.
 template <class T, class F>
 Tensor pair_kernel(std::string_view op, const Tensor& a, const Tensor& b, const F& choose) {

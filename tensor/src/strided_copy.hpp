@@ -19,14 +19,15 @@ inline Tensor strided_copy(const Tensor& x, const Shape& shape, const Strides& s
         using T = typename decltype(type)::type;
         const T* in = x.data<T>() + start;
         T* out = result.mutable_data<T>();
-        walk([&](std::int64_t at, const auto& offsets, std::int64_t n, const auto& steps) {
-            const T* from = in + offsets[0];
-            if (steps[0] == 1) {
-                std::copy_n(from, n, out + at);
-            } else {
-                for (std::int64_t i = 0; i < n; ++i) out[at + i] = from[i * steps[0]];
-            }
-        });
+        in_chunks(walk,
+                  [&](std::int64_t at, const auto& offsets, std::int64_t n, const auto& steps) {
+                      const T* from = in + offsets[0];
+                      if (steps[0] == 1) {
+                          std::copy_n(from, n, out + at);
+                      } else {
+                          for (std::int64_t i = 0; i < n; ++i) out[at + i] = from[i * steps[0]];
+                      }
+                  });
     });
     return result;
 }

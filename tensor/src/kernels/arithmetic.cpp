@@ -28,20 +28,30 @@ GLASSGRAD_INLINE void pair(N n, const T* a, N step_a, const T* b, N step_b, T* y
     }
 }
 
+/// By bits: neither a choice between values nor bool is vector code to compilers where the mask is
+/// narrower than they are.
+template <class T>
+GLASSGRAD_INLINE T chosen(unsigned char first, T a, T b) noexcept {
+    using Bits = std::conditional_t<sizeof(T) == sizeof(float), std::uint32_t, std::uint64_t>;
+    const Bits all = Bits{0} - static_cast<Bits>(first);
+    return std::bit_cast<T>((std::bit_cast<Bits>(a) & all) | (std::bit_cast<Bits>(b) & ~all));
+}
+
 template <class T>
 void choose(N n, const bool* mask, N step_mask, const T* a, N step_a, const T* b, N step_b, T* y) {
     if (n == 0) return;
+    const auto* m = reinterpret_cast<const unsigned char*>(mask);
     if (step_mask == 1 && step_a == 1 && step_b == 1) {
 #pragma omp simd
-        for (N i = 0; i < n; ++i) y[i] = mask[i] ? a[i] : b[i];
+        for (N i = 0; i < n; ++i) y[i] = chosen(m[i], a[i], b[i]);
     } else if (step_mask == 1 && step_a == 0 && step_b == 1) {
         const T left = *a;
 #pragma omp simd
-        for (N i = 0; i < n; ++i) y[i] = mask[i] ? left : b[i];
+        for (N i = 0; i < n; ++i) y[i] = chosen(m[i], left, b[i]);
     } else if (step_mask == 1 && step_a == 1 && step_b == 0) {
         const T right = *b;
 #pragma omp simd
-        for (N i = 0; i < n; ++i) y[i] = mask[i] ? a[i] : right;
+        for (N i = 0; i < n; ++i) y[i] = chosen(m[i], a[i], right);
     } else {
         for (N i = 0; i < n; ++i) {
             y[i] = mask[i * step_mask] ? a[i * step_a] : b[i * step_b];

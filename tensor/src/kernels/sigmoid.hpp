@@ -15,7 +15,7 @@ struct Logistic {
     GLASSGRAD_INLINE Logistic(T x, T e) noexcept {
         // exp of a negative number only, so that nothing overflows.
         const T large = T{1} / (T{1} + e);
-        const T small = e / (T{1} + e);
+        const T small = e * large;
         share = x < 0 ? small : large;
         rest = x < 0 ? large : small;
     }

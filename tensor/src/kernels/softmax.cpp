@@ -55,11 +55,11 @@ void log_softmax(N rows, N n, const T* x, T* y) {
 template <class T>
 void softmax_vjp(N rows, N n, const T* y, const T* gy, T* gx) {
     for (N r = 0; r < rows; ++r, y += n, gy += n, gx += n) {
-        // Not 0 times gy: what a mask hides may be infinite or NaN.
-        const double dot = sum_of<T>(n, [=](N i) { return y[i] == 0 ? T{0} : y[i] * gy[i]; });
-        const T shift = static_cast<T>(dot);
+        // Not 0 times g: what a mask hides may be infinite or NaN.
+        const auto pulled = [](T p, T g) { return p == 0 ? T{0} : p * g; };
+        const T dot = static_cast<T>(sum_of<T>(n, [=](N i) { return pulled(y[i], gy[i]); }));
 #pragma omp simd
-        for (N i = 0; i < n; ++i) gx[i] = y[i] == 0 ? T{0} : y[i] * (gy[i] - shift);
+        for (N i = 0; i < n; ++i) gx[i] = pulled(y[i], gy[i] - dot);
     }
 }
 
