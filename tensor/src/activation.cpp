@@ -60,8 +60,8 @@ Tensor pulled_back(std::string_view op, const Tensor& x, const Tensor& gy, const
         const T* g = gy.data<T>();
         Tensor result = Tensor::empty(x.shape(), x.dtype());
         T* out = result.mutable_data<T>();
-        for_elements(result.numel(), [&](std::int64_t begin, std::int64_t end) {
-            kernel(end - begin, in + begin, g + begin, out + begin);
+        write_elements(result.numel(), out, [&](std::int64_t begin, std::int64_t n, T* to) {
+            kernel(n, in + begin, g + begin, to);
         });
         return result;
     });

@@ -86,14 +86,14 @@ struct Classes {
 /// a log sum exp would lose digits where logits are large.
 template <class T>
 struct LogSumExp {
-    T top;              ///< the largest element; NaN if any is
+    T top;              ///< the largest number; sums are NaN where an element is
     double others = 0;  ///< the sum of exp(x - top) over all classes but t
     double total = 0;   ///< the sum over all
     double log_sum = 0;
 
     LogSumExp(const T* x, std::int64_t n, std::int64_t t) {
         const detail::Rows<T>& row = detail::kernels<T>().row;
-        top = row.largest(n, x);
+        top = row.top(n, x);
         if (dead()) return;
         others = row.sum_exp(t, x, top) + row.sum_exp(n - t - 1, x + t + 1, top);
         total = others + std::exp(static_cast<double>(x[t]) - static_cast<double>(top));

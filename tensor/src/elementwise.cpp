@@ -78,11 +78,11 @@ Tensor with_scalar(std::string_view op, const Tensor& x, double value, Number si
             const T* in = x.data<T>();
             Tensor result = Tensor::empty(x.shape(), x.dtype());
             T* out = result.mutable_data<T>();
-            detail::for_elements(x.numel(), [&](std::int64_t begin, std::int64_t end) {
+            detail::write_elements(x.numel(), out, [&](std::int64_t begin, std::int64_t n, T* to) {
                 if (side == Number::left) {
-                    kernel(end - begin, &number, 0, in + begin, 1, out + begin);
+                    kernel(n, &number, 0, in + begin, 1, to);
                 } else {
-                    kernel(end - begin, in + begin, 1, &number, 0, out + begin);
+                    kernel(n, in + begin, 1, &number, 0, to);
                 }
             });
             return result;

@@ -9,6 +9,7 @@
 #include "kernels/kernels.hpp"
 #include "parallel.hpp"
 #include "strided.hpp"
+#include "write_elements.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -34,8 +35,8 @@ Tensor pair_kernel(std::string_view op, const Tensor& a, const Tensor& b, const 
     if (a.shape() == b.shape()) {
         Tensor result = Tensor::empty(a.shape(), a.dtype());
         T* out = result.mutable_data<T>();
-        for_elements(result.numel(), [&](std::int64_t begin, std::int64_t end) {
-            kernel(end - begin, pa + begin, 1, pb + begin, 1, out + begin);
+        write_elements(result.numel(), out, [&](std::int64_t begin, std::int64_t n, T* to) {
+            kernel(n, pa + begin, 1, pb + begin, 1, to);
         });
         return result;
     }
@@ -125,8 +126,8 @@ Tensor map_kernel(std::string_view op, const Tensor& x, const F& choose) {
         const T* in = x.data<T>();
         Tensor result = Tensor::empty(x.shape(), x.dtype());
         T* out = result.mutable_data<T>();
-        for_elements(result.numel(), [&](std::int64_t begin, std::int64_t end) {
-            kernel(end - begin, in + begin, out + begin);
+        write_elements(result.numel(), out, [&](std::int64_t begin, std::int64_t n, T* to) {
+            kernel(n, in + begin, to);
         });
         return result;
     });
@@ -142,8 +143,8 @@ Tensor map_kernel(std::string_view op, const Tensor& x, double number, const F& 
         const T* in = x.data<T>();
         Tensor result = Tensor::empty(x.shape(), x.dtype());
         T* out = result.mutable_data<T>();
-        for_elements(result.numel(), [&](std::int64_t begin, std::int64_t end) {
-            kernel(end - begin, static_cast<T>(number), in + begin, out + begin);
+        write_elements(result.numel(), out, [&](std::int64_t begin, std::int64_t n, T* to) {
+            kernel(n, static_cast<T>(number), in + begin, to);
         });
         return result;
     });

@@ -17,7 +17,7 @@ GLASSGRAD_INLINE T polynomial(T z, T c0, Rest... rest) noexcept {
 
 /// exp(t² / 2) times the share of the normal distribution beyond t >= 0. With u = (t - 4) / (t + 4)
 /// it is a polynomial in u, divided by t + 4: interpolated at Chebyshev's points, relative error
-/// below 1.4e-8 for t <= 15 (f32) and 3.7e-17 for t <= 39 (f64), beyond which exp(-t² / 2) is 0.
+/// below 1.4e-8 for t <= 15 (f32) and 3.7e-17 for t <= 39 (f64).
 template <class T>
 GLASSGRAD_INLINE T scaled_tail(T t) noexcept {
     const T share = T{1} / (t + T{4});
@@ -41,25 +41,21 @@ GLASSGRAD_INLINE T scaled_tail(T t) noexcept {
     }
 }
 
-/// exp(-t² / 2), within 3 units in the last place as far out as it is normal.
-template <class T>
-GLASSGRAD_INLINE T bell(T t) noexcept {
-    const T square = t * t;
-    return exp_of_sum<true>(T(-0.5) * square, T(-0.5) * lost_of_product(t, t, square));
-}
-
-/// The normal distribution at x: the share below, and exp(-x² / 2).
+/// The normal distribution at x: the share below, and exp(-x² / 2). Both are 0 where they would be
+/// smaller than normal numbers are.
 template <class T>
 struct Normal {
     T share;
     T bell;
 
     GLASSGRAD_INLINE explicit Normal(T x) noexcept {
-        // Beyond it both are exact.
-        constexpr T far = sizeof(T) == sizeof(float) ? T(15) : T(39);
+        // Half its square is just below exp_limit.
+        constexpr T far = sizeof(T) == sizeof(float) ? T(13.15) : T(37.6);
         const T size = std::abs(x);
         const T t = size > far ? far : size;
-        bell = GLASSGRAD_ISA::bell(t);
+        const T square = t * t;
+        const T e = exp_within(T(-0.5) * square, T(-0.5) * lost_of_product(t, t, square));
+        bell = size > far ? T{0} : e;
         const T tail = bell * scaled_tail(t);
         share = x < 0 ? tail : T{1} - tail;
     }
@@ -86,7 +82,7 @@ GLASSGRAD_INLINE T fast_erf(T x) noexcept {
                            0.00012054266028326730405, -1.4898622841474459721e-5,
                            1.6044523839624666453e-6, -1.2711547089821421463e-7);
     }
-    const T tail = exp_of_sum<true>(-square, -lost_of_product(t, t, square)) *
+    const T tail = exp_within(-square, -lost_of_product(t, t, square)) *
                    scaled_tail(t * T(1.41421356237309504880));
     const T outer = std::copysign(T{1} - T{2} * tail, x);
     return size < near ? x * inner : outer;

@@ -21,6 +21,8 @@ struct Maps {
 
     using MapBetween = void (*)(std::int64_t n, T low, T high, const T* x, T* y);
 
+    /// A copy that leaves the caches as they are.
+    Map stream;
     Map neg, abs, square;
     MapBetween clamp;
     Map exp, expm1, log, log1p, sqrt, rsqrt, reciprocal, erf;
@@ -70,9 +72,11 @@ struct Rows {
     void (*log_softmax_vjp)(N rows, N n, const T* y, const T* gy, T* gx);
     /// The largest, NaN if one is NaN, -inf of none.
     T (*largest)(N n, const T* x);
-    /// The sum of exp(x[i] - top).
+    /// The largest number, NaN only where none is above -inf beside it.
+    T (*top)(N n, const T* x);
+    /// The sum of exp(x[i] - top), for a top that none is above.
     double (*sum_exp)(N n, const T* x, T top);
-    /// y[i] = exp(x[i] - top) factor + constant
+    /// y[i] = exp(x[i] - top) factor + constant, for such a top
     void (*exp_line)(N n, const T* x, T top, T factor, T constant, T* y);
 
     /// The sum of a row, and sums[i] += the sum of column i; f64.

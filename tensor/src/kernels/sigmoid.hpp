@@ -5,23 +5,20 @@
 
 namespace glassgrad::detail::GLASSGRAD_ISA {
 
-/// 1 / (1 + exp(-x)) and what it leaves of 1, each to its own last digits.
+/// 1 / (1 + exp(-x)) and what it leaves of 1, each to its own last digits; the first is 0 where it
+/// would be smaller than normal numbers are.
 template <class T>
 struct Logistic {
     T share;
     T rest;
 
-    GLASSGRAD_INLINE explicit Logistic(T x) noexcept : Logistic(x, fast_exp(-std::abs(x))) {}
-    GLASSGRAD_INLINE Logistic(T x, T e) noexcept {
-        // exp of a negative number only, so that nothing overflows.
-        const T large = T{1} / (T{1} + e);
-        const T small = e * large;
-        share = x < 0 ? small : large;
-        rest = x < 0 ? large : small;
-    }
-    /// Of x + low, for a `low` of the size of what x lost when it was rounded.
-    GLASSGRAD_INLINE static Logistic of_sum(T x, T low) noexcept {
-        return Logistic(x, exp_of_sum<true>(-std::abs(x), x < 0 ? low : -low));
+    GLASSGRAD_INLINE explicit Logistic(T x) noexcept {
+        constexpr T far = exp_limit<T>;
+        const T over = x < -far ? -far : x;
+        const T e = exp_within(over > far ? -far : -over);
+        const T normal = T{1} / (T{1} + e);
+        share = x < -far ? T{0} : normal;
+        rest = e * normal;
     }
 };
 
@@ -35,7 +32,7 @@ GLASSGRAD_INLINE T fast_tanh(T x) noexcept {
     // Beyond it tanh is 1 to rounding.
     constexpr T far = sizeof(T) == sizeof(float) ? T(10) : T(20);
     const T size = std::abs(x);
-    const T m = fast_expm1(T{2} * (size > far ? far : size));
+    const T m = expm1_within(T{2} * (size > far ? far : size));
     return std::copysign(m / (m + T{2}), x);
 }
 

@@ -19,7 +19,7 @@ GLASSGRAD_INLINE void fill(N n, T value, T* y) noexcept {
 /// The sum of exp(x - top), which is NaN where an x is.
 template <class T>
 double sum_exp(N n, const T* x, T top) {
-    return sum_of<T>(n, [=](N i) { return fast_exp(x[i] - top); });
+    return sum_of<T>(n, [=](N i) { return exp_below(x[i] - top); });
 }
 
 /// A row without a number above -inf is `flat` throughout, but for NaN.
@@ -35,7 +35,7 @@ void softmax(N rows, N n, const T* x, T* y) {
     for (N r = 0; r < rows; ++r, x += n, y += n) {
         const T top = largest_number(n, x);
         if (fill_if_dead(n, x, top, T{0}, y)) continue;
-        const double total = sum_of<T>(n, [=](N i) { return y[i] = fast_exp(x[i] - top); });
+        const double total = sum_of<T>(n, [=](N i) { return y[i] = exp_below(x[i] - top); });
         const T share = static_cast<T>(1 / total);
         for (N i = 0; i < n; ++i) y[i] *= share;
     }
@@ -77,6 +77,12 @@ void log_softmax_vjp(N rows, N n, const T* y, const T* gy, T* gx) {
 }
 
 template <class T>
+T top(N n, const T* x) {
+    const T number = largest_number(n, x);
+    return number == -infinity<T> && has_nan(n, x) ? std::numeric_limits<T>::quiet_NaN() : number;
+}
+
+template <class T>
 T largest(N n, const T* x) {
     return has_nan(n, x) ? std::numeric_limits<T>::quiet_NaN() : largest_number(n, x);
 }
@@ -84,7 +90,7 @@ T largest(N n, const T* x) {
 template <class T>
 void exp_line(N n, const T* x, T top, T factor, T constant, T* y) {
 #pragma omp simd
-    for (N i = 0; i < n; ++i) y[i] = mul_add(fast_exp(x[i] - top), factor, constant);
+    for (N i = 0; i < n; ++i) y[i] = mul_add(exp_below(x[i] - top), factor, constant);
 }
 
 template <class T>
@@ -94,6 +100,7 @@ void add(Rows<T>& rows) {
     rows.softmax_vjp = softmax_vjp<T>;
     rows.log_softmax_vjp = log_softmax_vjp<T>;
     rows.largest = largest<T>;
+    rows.top = top<T>;
     rows.sum_exp = sum_exp<T>;
     rows.exp_line = exp_line<T>;
 }
