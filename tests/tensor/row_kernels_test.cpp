@@ -215,6 +215,14 @@ TEMPLATE_TEST_CASE("sums of rows and columns are plain loops, wherever a row lie
         }
         CHECK(distance(sums, wanted) <= 32);
 
+        CHECK(row.all_finite(n, x.data()));
+        for (std::int64_t i = 0; i < n; i += 1 + n / 5) {
+            std::vector<T> wild = x;
+            wild[static_cast<std::size_t>(i)] = i % 2 == 0 ? -std::numeric_limits<T>::infinity()
+                                                           : std::numeric_limits<T>::quiet_NaN();
+            CHECK_FALSE(row.all_finite(n, wild.data()));
+        }
+
         Wide<double> total = 0;
         for (std::int64_t i = 0; i < n; ++i) total += x[static_cast<std::size_t>(i)];
         const double sum = row.sum(n, x.data());

@@ -26,9 +26,18 @@ constexpr long double twice_scale = 1.59576912160573071175978423973L;  // sqrt(8
 constexpr long double cubic = 0.044715L;
 
 /// (1 + tanh(u)) / 2 = sigmoid(2 u), which keeps its digits far left, for u = scale (x + cubic x³).
+/// A second number holds most of what 2 u loses when it is rounded.
 template <class T>
 GLASSGRAD_INLINE Logistic<T> tanh_share(T x) noexcept {
-    return Logistic<T>(x * mul_add(static_cast<T>(twice_scale * cubic) * x, x, T(twice_scale)));
+    // Where 2 u is just below exp_limit.
+    constexpr T far = sizeof(T) == sizeof(float) ? T(9.97) : T(21.1);
+    constexpr T linear = static_cast<T>(twice_scale);
+    constexpr T linear_lost = static_cast<T>(twice_scale - linear);
+    const T z = bounded(x, far);
+    const T factor = mul_add(static_cast<T>(twice_scale * cubic) * z, z, linear);
+    const T u = z * factor;
+    const T lost = mul_add(z, linear_lost, lost_of_product(z, factor, u));
+    return Logistic<T>::of_exp(exp_within(-u, -lost), x < -far);
 }
 
 // Beyond ±40, P of gelu is exactly 0 or 1 and its slope 0, in f64 too.

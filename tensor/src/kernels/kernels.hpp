@@ -79,6 +79,8 @@ struct Rows {
     /// y[i] = exp(x[i] - top) factor + constant, for such a top
     void (*exp_line)(N n, const T* x, T top, T factor, T constant, T* y);
 
+    /// None is NaN or infinite.
+    bool (*all_finite)(N n, const T* x);
     /// The sum of a row, and sums[i] += the sum of column i; f64.
     double (*sum)(N n, const T* x);
     void (*add_columns)(N rows, N n, const T* x, double* sums);

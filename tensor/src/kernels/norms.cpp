@@ -57,47 +57,77 @@ void norm(N rows, N n, const T* x, const T* weight, const T* bias, double eps, T
     }
 }
 
-/// scale (g - mean(g) - h mean(g h)), where h is the norm of x; without mean(g) if not centred.
-template <bool Centred, class T, class F>
-GLASSGRAD_INLINE void pull(N n, const T* x, const Measure<T>& m, const F& g, T* gx) noexcept {
+/// gx = scale (g - mean(g) - h mean(g h)), where h is the norm of x; without mean(g) if not
+/// centred. `part(i, h)` takes what other gradients want of element i on the way.
+template <bool Centred, class T, class G, class Part>
+GLASSGRAD_INLINE void pull(N n, const T* x, const Measure<T>& m, const G& g, const Part& part,
+                           T* gx) noexcept {
+    constexpr N block = 512;
+    double plain = 0;
+    double along = 0;
+    for (N begin = 0; begin < n; begin += block) {
+        const N end = n - begin < block ? n : begin + block;
+        T sum{};
+        T product{};
+#pragma omp simd reduction(+ : sum, product)
+        for (N i = begin; i < end; ++i) {
+            const T h = m.of(x[i]);
+            const T value = g(i);
+            sum += value;
+            product += value * h;
+            part(i, h);
+        }
+        plain += static_cast<double>(sum);
+        along += static_cast<double>(product);
+    }
     const auto size = static_cast<double>(n);
-    T plain{};
-    if constexpr (Centred) plain = static_cast<T>(sum_of<T>(n, g) / size);
-    const T along = static_cast<T>(sum_of<T>(n, [&](N i) { return g(i) * m.of(x[i]); }) / size);
+    const T shift = Centred ? static_cast<T>(plain / size) : T{};
+    const T slope = static_cast<T>(along / size);
 #pragma omp simd
-    for (N i = 0; i < n; ++i) gx[i] = m.scale * (g(i) - plain - m.of(x[i]) * along);
+    for (N i = 0; i < n; ++i) gx[i] = m.scale * (g(i) - shift - m.of(x[i]) * slope);
+}
+
+/// A row's gradients, with those parts that `part` takes.
+template <bool Centred, class T, class Part>
+GLASSGRAD_INLINE void pull_row(N n, const T* x, const T* gy, const T* weight, const Measure<T>& m,
+                               const Part& part, T* gx) noexcept {
+    if (!gx) {
+#pragma omp simd
+        for (N i = 0; i < n; ++i) part(i, m.of(x[i]));
+    } else if (weight) {
+        pull<Centred>(
+            n, x, m, [=](N i) { return gy[i] * weight[i]; }, part, gx);
+    } else {
+        pull<Centred>(
+            n, x, m, [=](N i) { return gy[i]; }, part, gx);
+    }
 }
 
 template <bool Centred, class T>
 void norm_vjp(N rows, N n, const T* x, const T* gy, const T* weight, double eps,
               const NormTargets<T>& gradients) {
     T* gx = gradients.x;
-    double* gw = gradients.weight;
-    double* gb = gradients.bias;
+    double* const gw = gradients.weight;
+    double* const gb = gradients.bias;
     for (N r = 0; r < rows; ++r, x += n, gy += n) {
         const Measure<T> m = gx || gw ? measure<Centred>(n, x, eps) : Measure<T>{};
+        const auto to_weight = [=](N i, T h) { gw[i] += static_cast<double>(gy[i] * h); };
+        const auto to_bias = [=](N i, T) { gb[i] += static_cast<double>(gy[i]); };
+        const auto to_both = [=](N i, T h) {
+            to_weight(i, h);
+            to_bias(i, h);
+        };
         if (gw && gb) {
-#pragma omp simd
-            for (N i = 0; i < n; ++i) {
-                gw[i] += static_cast<double>(gy[i] * m.of(x[i]));
-                gb[i] += static_cast<double>(gy[i]);
-            }
+            pull_row<Centred>(n, x, gy, weight, m, to_both, gx);
         } else if (gw) {
-#pragma omp simd
-            for (N i = 0; i < n; ++i) gw[i] += static_cast<double>(gy[i] * m.of(x[i]));
+            pull_row<Centred>(n, x, gy, weight, m, to_weight, gx);
         } else if (gb) {
-#pragma omp simd
-            for (N i = 0; i < n; ++i) gb[i] += static_cast<double>(gy[i]);
-        }
-        if (!gx) continue;
-        if (weight) {
-            pull<Centred>(
-                n, x, m, [=](N i) { return gy[i] * weight[i]; }, gx);
+            pull_row<Centred>(n, x, gy, weight, m, to_bias, gx);
         } else {
-            pull<Centred>(
-                n, x, m, [=](N i) { return gy[i]; }, gx);
+            pull_row<Centred>(
+                n, x, gy, weight, m, [](N, T) {}, gx);
         }
-        gx += n;
+        if (gx) gx += n;
     }
 }
 

@@ -15,11 +15,17 @@ struct Logistic {
     GLASSGRAD_INLINE explicit Logistic(T x) noexcept {
         constexpr T far = exp_limit<T>;
         const T over = x < -far ? -far : x;
-        const T e = exp_within(over > far ? -far : -over);
-        const T normal = T{1} / (T{1} + e);
-        share = x < -far ? T{0} : normal;
-        rest = e * normal;
+        *this = of_exp(exp_within(over > far ? -far : -over), x < -far);
     }
+
+    /// From exp(-x), and whether x is so far left that the share is 0.
+    GLASSGRAD_INLINE static Logistic of_exp(T e, bool none) noexcept {
+        const T normal = T{1} / (T{1} + e);
+        return {none ? T{0} : normal, e * normal};
+    }
+
+  private:
+    GLASSGRAD_INLINE Logistic(T of_share, T of_rest) noexcept : share(of_share), rest(of_rest) {}
 };
 
 template <class T>

@@ -1,4 +1,4 @@
-// Sums along rows and along columns, in f64.
+// Sums along rows and along columns, in f64, and a look whether they are to be had.
 
 #include "sums.hpp"
 
@@ -38,8 +38,27 @@ void add_columns(N rows, N n, const T* x, double* sums) {
     }
 }
 
+// One is added to each exponent: only that of a NaN or an infinity, which is all ones, carries into
+// the sign.
+template <class T>
+bool all_finite(N n, const T* x) {
+    using Bits = std::conditional_t<sizeof(T) == sizeof(float), std::uint32_t, std::uint64_t>;
+    constexpr Bits one = Bits{1} << (std::numeric_limits<T>::digits - 1);
+    constexpr Bits sign = Bits{1} << (sizeof(Bits) * 8 - 1);
+    constexpr Bits exponent = sign - one;
+    constexpr N block = 2048;
+    for (N begin = 0; begin < n; begin += block) {
+        const N end = n - begin < block ? n : begin + block;
+        Bits carried = 0;
+        for (N i = begin; i < end; ++i) carried |= (std::bit_cast<Bits>(x[i]) & exponent) + one;
+        if (carried & sign) return false;
+    }
+    return true;
+}
+
 template <class T>
 void add(Rows<T>& rows) {
+    rows.all_finite = all_finite<T>;
     rows.sum = sum<T>;
     rows.add_columns = add_columns<T>;
 }
