@@ -24,6 +24,8 @@ inline Tensor strided_copy(const Tensor& x, const Shape& shape, const Strides& s
                       const T* from = in + offsets[0];
                       if (steps[0] == 1) {
                           std::copy_n(from, n, out + at);
+                      } else if (steps[0] == 0) {
+                          std::fill_n(out + at, n, *from);
                       } else {
                           for (std::int64_t i = 0; i < n; ++i) out[at + i] = from[i * steps[0]];
                       }

@@ -15,18 +15,11 @@ GLASSGRAD_INLINE T shared(T x, T share) noexcept {
     return share == 0 ? -T{0} : x * share;
 }
 
-/// x in [-far, far].
-template <class T>
-GLASSGRAD_INLINE T bounded(T x, T far) noexcept {
-    const T over = x < -far ? -far : x;
-    return over > far ? far : over;
-}
-
 constexpr long double twice_scale = 1.59576912160573071175978423973L;  // sqrt(8 / pi)
 constexpr long double cubic = 0.044715L;
 
 /// (1 + tanh(u)) / 2 = sigmoid(2 u), which keeps its digits far left, for u = scale (x + cubic x³).
-/// A second number holds most of what 2 u loses when it is rounded.
+/// A second number holds most of what 2 u loses when it is rounded. Its x is x, bounded.
 template <class T>
 GLASSGRAD_INLINE Logistic<T> tanh_share(T x) noexcept {
     // Where 2 u is just below exp_limit.
@@ -37,33 +30,28 @@ GLASSGRAD_INLINE Logistic<T> tanh_share(T x) noexcept {
     const T factor = mul_add(static_cast<T>(twice_scale * cubic) * z, z, linear);
     const T u = z * factor;
     const T lost = mul_add(z, linear_lost, lost_of_product(z, factor, u));
-    return Logistic<T>::of_exp(exp_within(-u, -lost), x < -far);
+    return Logistic<T>(z, exp_within(-u, -lost), x < -far);
 }
 
-// Beyond ±40, P of gelu is exactly 0 or 1 and its slope 0, in f64 too.
-constexpr int gelu_far = 40;
+// Where x is bounded, shares are exactly 0 or 1 and what they are multiplied by no longer counts.
 
 template <class T>
 GLASSGRAD_INLINE T gelu_slope(T x) noexcept {
-    const T z = bounded(x, T(gelu_far));
-    const Normal<T> normal(z);
-    return mul_add(z * T(0.39894228040143267794), normal.bell, normal.share);
+    const Normal<T> normal(x);
+    return mul_add(normal.x * T(0.39894228040143267794), normal.bell, normal.share);
 }
 
 template <class T>
 GLASSGRAD_INLINE T gelu_tanh_slope(T x) noexcept {
-    const T z = bounded(x, T(gelu_far));
-    const Logistic<T> p = tanh_share(z);
-    const T bend = mul_add(static_cast<T>(3 * twice_scale * cubic) * z, z, T(twice_scale));
-    return mul_add(z * p.share * p.rest, bend, p.share);
+    const Logistic<T> p = tanh_share(x);
+    const T bend = mul_add(static_cast<T>(3 * twice_scale * cubic) * p.x, p.x, T(twice_scale));
+    return mul_add(p.x * p.share * p.rest, bend, p.share);
 }
 
 template <class T>
 GLASSGRAD_INLINE T silu_slope(T x) noexcept {
-    // Beyond ±800, sigmoid is exactly 0 or 1, in f64 too.
-    const T z = bounded(x, T(800));
-    const Logistic<T> s(z);
-    return s.share * mul_add(z, s.rest, T{1});
+    const Logistic<T> s(x);
+    return s.share * mul_add(s.x, s.rest, T{1});
 }
 
 template <class T>

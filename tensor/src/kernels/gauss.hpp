@@ -45,19 +45,21 @@ GLASSGRAD_INLINE T scaled_tail(T t) noexcept {
 /// smaller than normal numbers are.
 template <class T>
 struct Normal {
+    T x;  // no farther out than that
     T share;
     T bell;
 
-    GLASSGRAD_INLINE explicit Normal(T x) noexcept {
+    GLASSGRAD_INLINE explicit Normal(T of) noexcept {
         // Half its square is just below exp_limit.
         constexpr T far = sizeof(T) == sizeof(float) ? T(13.15) : T(37.6);
-        const T size = std::abs(x);
+        const T size = std::abs(of);
         const T t = size > far ? far : size;
+        x = std::copysign(t, of);
         const T square = t * t;
         const T e = exp_within(T(-0.5) * square, T(-0.5) * lost_of_product(t, t, square));
         bell = size > far ? T{0} : e;
         const T tail = bell * scaled_tail(t);
-        share = x < 0 ? tail : T{1} - tail;
+        share = of < 0 ? tail : T{1} - tail;
     }
 };
 

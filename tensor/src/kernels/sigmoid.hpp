@@ -5,27 +5,30 @@
 
 namespace glassgrad::detail::GLASSGRAD_ISA {
 
+/// x in [-far, far].
+template <class T>
+GLASSGRAD_INLINE T bounded(T x, T far) noexcept {
+    const T over = x < -far ? -far : x;
+    return over > far ? far : over;
+}
+
 /// 1 / (1 + exp(-x)) and what it leaves of 1, each to its own last digits; the first is 0 where it
 /// would be smaller than normal numbers are.
 template <class T>
 struct Logistic {
+    T x;  // no farther out than that
     T share;
     T rest;
 
-    GLASSGRAD_INLINE explicit Logistic(T x) noexcept {
-        constexpr T far = exp_limit<T>;
-        const T over = x < -far ? -far : x;
-        *this = of_exp(exp_within(over > far ? -far : -over), x < -far);
-    }
-
-    /// From exp(-x), and whether x is so far left that the share is 0.
-    GLASSGRAD_INLINE static Logistic of_exp(T e, bool none) noexcept {
+    GLASSGRAD_INLINE explicit Logistic(T of) noexcept
+        : Logistic(bounded(of, exp_limit<T>), exp_within(-bounded(of, exp_limit<T>)),
+                   of < -exp_limit<T>) {}
+    /// From exp(-of), and whether `of` is so far left that the share is 0.
+    GLASSGRAD_INLINE Logistic(T of, T e, bool none) noexcept : x(of) {
         const T normal = T{1} / (T{1} + e);
-        return {none ? T{0} : normal, e * normal};
+        share = none ? T{0} : normal;
+        rest = e * normal;
     }
-
-  private:
-    GLASSGRAD_INLINE Logistic(T of_share, T of_rest) noexcept : share(of_share), rest(of_rest) {}
 };
 
 template <class T>

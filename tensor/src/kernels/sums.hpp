@@ -21,10 +21,11 @@ GLASSGRAD_INLINE double sum_of(std::int64_t n, const F& term) noexcept {
     return total;
 }
 
-/// The largest, no NaN among them; -inf for nothing. In lanes, since clang takes no reduction by
-/// comparison for vector code.
+/// The largest, no NaN among them; -inf for nothing. clang 14 takes no such reduction for vector
+/// code, so it gets lanes, which g++ would keep in memory.
 template <class T>
 GLASSGRAD_INLINE T largest_number(std::int64_t n, const T* x) noexcept {
+#ifdef __clang__
     constexpr std::int64_t lanes = 32;
     const auto larger = [](T a, T b) { return b > a ? b : a; };
     T tops[lanes];
@@ -38,6 +39,12 @@ GLASSGRAD_INLINE T largest_number(std::int64_t n, const T* x) noexcept {
         for (std::int64_t k = 0; k < half; ++k) tops[k] = larger(tops[k], tops[k + half]);
     }
     return tops[0];
+#else
+    T top = -std::numeric_limits<T>::infinity();
+#pragma omp simd reduction(max : top)
+    for (std::int64_t i = 0; i < n; ++i) top = x[i] > top ? x[i] : top;
+    return top;
+#endif
 }
 
 template <class T>
