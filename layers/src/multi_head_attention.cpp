@@ -99,7 +99,9 @@ void require_one_batch(const Variable& query, const Variable& key, const Variabl
 void require_held(const KeyValueCache& cache, const Shape& expected, std::string_view what) {
     const auto shape = [&](const Tensor& places) {
         Shape held = places.shape();
-        if (held.rank() == 4) held[2] = cache.length();
+        const Shape& keys = cache.key_places().shape();
+        // With as many places as there are for keys, as many count.
+        if (held.rank() == 4 && keys.rank() == 4 && held[2] == keys[2]) held[2] = cache.length();
         return held;
     };
     const auto fits = [&](const Tensor& x) { return x.defined() && shape(x) == expected; };
@@ -118,18 +120,6 @@ void extend(KeyValueCache& cache, const Variable& key, const Variable& value) {
     if (grad_enabled() && (key.requires_grad() || value.requires_grad())) {
         throw GraphError("multi_head_attention: a cache would lose the gradient of its keys",
                          "call the model under NoGrad");
-    }
-    if (!cache.key_places().defined() && !cache.value_places().defined()) {
-        cache.set(key.value(), value.value());
-        return;
-    }
-    Shape expected = key.shape();
-    expected[2] = cache.length();
-    require_held(cache, expected, fmt::format("new ones are {}", to_string(key.shape())));
-    if (key.dtype() != cache.key_places().dtype()) {
-        throw TypeError(fmt::format("multi_head_attention: the cache holds {}, new keys are {}",
-                                    name(cache.key_places().dtype()), name(key.dtype())),
-                        "a cache belongs to one model");
     }
     cache.append(key.value(), value.value());
 }
@@ -160,6 +150,25 @@ void KeyValueCache::set(Tensor key, Tensor value) {
 }
 
 void KeyValueCache::append(const Tensor& key, const Tensor& value) {
+    if (key.rank() != 4 || key.shape() != value.shape()) {
+        throw ShapeError(
+            fmt::format("multi_head_attention: new keys {} and values {} for a cache must both be "
+                        "(batch, heads, tokens, width)",
+                        to_string(key.shape()), to_string(value.shape())));
+    }
+    if (!key_.defined() && !value_.defined()) {
+        set(key, value);
+        return;
+    }
+    Shape expected = key.shape();
+    expected[2] = length_;
+    require_held(*this, expected, fmt::format("new ones are {}", to_string(key.shape())));
+    for (const auto& [held, fresh] : {std::pair(&key_, &key), std::pair(&value_, &value)}) {
+        if (held->dtype() == fresh->dtype()) continue;
+        throw TypeError(fmt::format("multi_head_attention: the cache holds {}, new keys are {}",
+                                    name(held->dtype()), name(fresh->dtype())),
+                        "a cache belongs to one model");
+    }
     const std::int64_t length = length_ + key.size(2);
     if (length > key_.size(2) || length > value_.size(2)) {
         // Half as many again, so that a long text is copied a few times altogether.
@@ -174,10 +183,10 @@ void KeyValueCache::append(const Tensor& key, const Tensor& value) {
 }
 
 void KeyValueCache::truncate(std::int64_t tokens) noexcept {
-    if (tokens == 0) {
+    if (tokens <= 0) {
         clear();
     } else {
-        length_ = tokens;
+        length_ = std::min(length_, tokens);
     }
 }
 

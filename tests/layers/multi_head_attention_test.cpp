@@ -170,6 +170,33 @@ TEST_CASE("a call that throws leaves the cache as it was") {
     CHECK(cache.length() == 6);
 }
 
+TEST_CASE("a cache refuses keys and values that don't go together, and grows by nothing else") {
+    RandomState rng(5);
+    KeyValueCache cache;
+    const auto rows = [&](std::int64_t tokens) { return rng.randn({1, 2, tokens, 3}); };
+    cache.append(rows(4), rows(4));
+    CHECK_THROWS_AS(cache.append(rows(1), rows(2)), ShapeError);
+    CHECK_THROWS_AS(cache.append(rng.randn({1, 3, 1, 3}), rng.randn({1, 3, 1, 3})), ShapeError);
+    CHECK_THROWS_AS(cache.append(ones({3}), ones({3})), ShapeError);
+    CHECK_THROWS_AS(cache.append(rows(1), rows(1).astype(f32)), TypeError);
+    CHECK(cache.length() == 4);
+    cache.truncate(9);
+    CHECK(cache.length() == 4);
+    const KeyValueCache same = cache;
+    const Tensor before = same.key();
+    cache.truncate(2);
+    cache.append(rows(30), rows(30));
+    CHECK(cache.length() == 32);
+    CHECK(allclose(same.key(), before, {.rtol = 0, .atol = 0}));
+    CHECK(same.length() == 4);
+    cache.set(rows(5), rows(3));
+    CHECK_THROWS_AS(cache.append(rows(1), rows(1)), ShapeError);
+    cache.set(rows(3), rows(5));
+    CHECK_THROWS_AS(cache.append(rows(1), rows(1)), ShapeError);
+    cache.truncate(-1);
+    CHECK(!cache.key().defined());
+}
+
 TEST_CASE("texts of another batch are refused, given or cached") {
     RandomState rng(5);
     const MultiHeadAttention layer(self_sizes(), rng);

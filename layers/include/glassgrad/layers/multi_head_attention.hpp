@@ -36,9 +36,10 @@ class KeyValueCache {
     void clear() { *this = KeyValueCache(); }
     /// Holds these and nothing else.
     void set(Tensor key, Tensor value);
-    /// Puts these at the end. Their shapes are those that it holds but for the tokens.
+    /// Puts these at the end. Throws ShapeError or TypeError unless they are of the shapes and the
+    /// type that it holds but for the tokens.
     void append(const Tensor& key, const Tensor& value);
-    /// Forgets all but the first `tokens`.
+    /// Forgets all but the first `tokens`, if it holds more.
     void truncate(std::int64_t tokens) noexcept;
 
     /// As `key` and `value`, with more places than tokens along axis 2.
