@@ -66,8 +66,11 @@ void notify_forward_run(const OpRow& row, std::span<const Variable> inputs,
 }  // namespace
 
 Observing::Observing(Observer& observer) : observer_(&observer) {
+    // What can fail comes first: nobody would take an observer off the lists again.
+    const bool steps = observer_->wants_steps();
+    lists().watchers.reserve(lists().watchers.size() + 1);
+    if (steps) lists().observers.push_back(observer_);
     lists().watchers.push_back(observer_);
-    if (observer_->wants_steps()) lists().observers.push_back(observer_);
     last_end = detail::clock_now();
     count();
 }
