@@ -94,6 +94,9 @@ function(_glassgrad_kernels target)
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
         list(APPEND sets avx2 avx512)
         target_compile_definitions(${target} PRIVATE GLASSGRAD_X86_KERNELS)
+        # g++ 12 moves halves of vectors through a register of MMX, after which the next long double
+        # of the program is NaN.
+        set(common -mno-mmx)
     endif()
     set(flags_avx2 -march=x86-64-v3)
     set(flags_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
@@ -106,7 +109,7 @@ function(_glassgrad_kernels target)
         # Nobody reads the flags of the floating-point unit, which would keep selections scalar.
         # Optimised in every build, since sanitizers would take minutes in plain loops.
         target_compile_options(${kernels} PRIVATE
-            -O3 -fno-trapping-math -fopenmp-simd ${flags_${set}})
+            -O3 -fno-trapping-math -fopenmp-simd ${common} ${flags_${set}})
         set_target_properties(${kernels} PROPERTIES
             POSITION_INDEPENDENT_CODE "${BUILD_SHARED_LIBS}" CXX_VISIBILITY_PRESET hidden)
         set_property(TARGET ${target} APPEND PROPERTY GLASSGRAD_KERNELS ${kernels})

@@ -30,8 +30,49 @@ bool fill_if_dead(N n, const T* x, T top, T flat, T* y) noexcept {
     return true;
 }
 
+/// Rows shorter than this don't fill vectors: their exponentials are taken together.
+constexpr N short_row = 16;
+
+template <class T>
+void softmax_of_short_rows(N rows, N n, const T* x, T* y) {
+    constexpr N together = 256;
+    constexpr T nan = std::numeric_limits<T>::quiet_NaN();
+    for (N left = rows; left > 0;) {
+        const N count = left < together / n ? left : together / n;
+        for (N r = 0; r < count; ++r) {
+            const T* const row = x + r * n;
+            T top = -infinity<T>;
+            bool numbers = true;
+            for (N i = 0; i < n; ++i) {
+                top = row[i] > top ? row[i] : top;
+                numbers = numbers && row[i] == row[i];
+            }
+            // A row of -inf alone stays as it is, and its exponentials are 0.
+            const T shift = !numbers ? nan : top == -infinity<T> ? T{0} : top;
+            for (N i = 0; i < n; ++i) y[r * n + i] = row[i] - shift;
+        }
+        const N all = count * n;
+#pragma omp simd
+        for (N i = 0; i < all; ++i) y[i] = fast_exp(y[i]);
+        for (N r = 0; r < count; ++r) {
+            T* const row = y + r * n;
+            double total = 0;
+            for (N i = 0; i < n; ++i) total += static_cast<double>(row[i]);
+            const T share = total == 0 ? T{0} : static_cast<T>(1 / total);
+            for (N i = 0; i < n; ++i) row[i] *= share;
+        }
+        left -= count;
+        x += all;
+        y += all;
+    }
+}
+
 template <class T>
 void softmax(N rows, N n, const T* x, T* y) {
+    if (n < short_row) {
+        if (n > 0) softmax_of_short_rows(rows, n, x, y);
+        return;
+    }
     for (N r = 0; r < rows; ++r, x += n, y += n) {
         const T top = largest_number(n, x);
         if (fill_if_dead(n, x, top, T{0}, y)) continue;
