@@ -72,7 +72,10 @@ class Counted {
         if (pointer_) pointer_->references.increment();
     }
     Counted(Counted&& other) noexcept : pointer_(std::exchange(other.pointer_, nullptr)) {}
-    Counted& operator=(const Counted& other) noexcept { return *this = Counted(other); }
+    Counted& operator=(const Counted& other) noexcept {
+        if (this != &other) *this = Counted(other);
+        return *this;
+    }
     Counted& operator=(Counted&& other) noexcept {
         T* const before = std::exchange(pointer_, std::exchange(other.pointer_, nullptr));
         if (before && before->references.decrement()) dispose(before);
