@@ -37,8 +37,7 @@ Variable Linear::operator()(const Variable& x) const {
                                      to_string(x.shape()), weight.shape()[1]),
                          "the weight is (out, in) = " + to_string(weight.shape()));
     }
-    const Variable y = matmul(x, weight, {.transpose_b = true});
-    return bias.defined() ? y + bias : y;
+    return linear(x, weight, bias);
 }
 
 }  // namespace glassgrad

@@ -252,20 +252,16 @@ MultiHeadAttentionPoints MultiHeadAttention::project(const Inputs& inputs) const
         p.value = split_heads(v_proj(inputs.value), options_.num_kv_heads);
     }
     if (options_.rotary) {
-        const auto turned = [&](const Variable& x, const Tensor& positions) {
-            const RotaryTable* const shared = inputs.itself ? inputs.call.rotary : nullptr;
-            const RotaryTable table =
-                shared ? *shared
-                       : rotary_table(positions, options_.head_dim, *options_.rotary, x.dtype());
-            return rotary(x, Variable(table.cos), Variable(table.sin), options_.rotary->pairing);
-        };
         const Tensor& given = inputs.call.positions;
         if (given.defined()) require_places(given, p.query.shape());
         const Tensor places = given.defined() ? given
                                               : arange(static_cast<double>(past),
                                                        static_cast<double>(past + p.query.size(2)));
-        p.query = turned(p.query, places);
-        if (!known) p.key = turned(p.key, inputs.itself ? places : arange(p.key.size(2)));
+        p.query = turned(inputs, p.query, places, false);
+        if (!known) {
+            const Tensor own = inputs.itself ? places : arange(p.key.size(2));
+            p.key = turned(inputs, p.key, own, false);
+        }
     }
     if (cache && !known) {
         extend(*cache, p.key, p.value);
@@ -289,11 +285,73 @@ bool MultiHeadAttention::continues(const Inputs& inputs, const MultiHeadAttentio
            !(grad_enabled() && p.query.requires_grad());
 }
 
+/// Options for scores (batch, heads, query, key).
+AttentionOpOptions MultiHeadAttention::options_of(const Inputs& inputs, const Shape& scores,
+                                                  DType dtype) const {
+    const Mask& mask = inputs.call.mask;
+    AttentionOpOptions options{.scale = options_.scale,
+                               .bias = mask.bias(),
+                               .causal = mask.is_causal(),
+                               .window = mask.window(),
+                               .dropout_p = dropout.active_p(),
+                               .rng = &dropout.rng()};
+    if (const Tensor seen = mask.listed(scores); seen.defined()) options.mask = Variable(seen);
+    if (slopes_.defined()) options.alibi = Variable(slopes_.astype(dtype));
+    return options;
+}
+
+/// x (batch, heads, tokens, width), or (batch, tokens, heads, width), turned by its places.
+Variable MultiHeadAttention::turned(const Inputs& inputs, const Variable& x,
+                                    const Tensor& positions, bool side_by_side) const {
+    const RotaryTable* const shared = inputs.itself ? inputs.call.rotary : nullptr;
+    RotaryTable table =
+        shared ? *shared : rotary_table(positions, options_.head_dim, *options_.rotary, x.dtype());
+    if (side_by_side) {
+        // (tokens, pairs) or (batch, 1, tokens, pairs): one row serves all heads of a token.
+        Shape shape = table.cos.shape();
+        if (shape.rank() == 4) shape.erase(1);
+        shape.insert(shape.rank() - 1, 1);
+        table.cos = reshape(table.cos, shape);
+        table.sin = reshape(table.sin, shape);
+    }
+    return rotary(x, Variable(table.cos), Variable(table.sin), options_.rotary->pairing);
+}
+
+/// What nobody watches: heads stay side by side, where projections leave and read them.
+Variable MultiHeadAttention::together(const Inputs& inputs) const {
+    Variable query = q_proj(inputs.query);
+    if (!inputs.itself) require_one_batch(inputs.query, inputs.key, inputs.value);
+    Variable key = k_proj(inputs.key);
+    const Variable value = v_proj(inputs.value);
+    const Shape scores{query.size(0), options_.num_heads, query.size(1), key.size(1)};
+    if (options_.rotary) {
+        const auto turn = [&](const Variable& x, std::int64_t heads, const Tensor& places) {
+            const Variable apart = reshape(x, {x.size(0), x.size(1), heads, options_.head_dim});
+            return reshape(turned(inputs, apart, places, true), x.shape());
+        };
+        const Tensor& given = inputs.call.positions;
+        if (given.defined()) require_places(given, scores);
+        const Tensor places = given.defined() ? given : arange(query.size(1));
+        query = turn(query, options_.num_heads, places);
+        const Tensor own = inputs.itself ? places : arange(key.size(1));
+        key = turn(key, options_.num_kv_heads, own);
+    }
+    AttentionOpOptions options = options_of(inputs, scores, query.dtype());
+    options.heads = options_.num_heads;
+    options.kv_heads = options_.num_kv_heads;
+    const Variable y = out_proj(scaled_dot_product_attention(query, key, value, options));
+    return inputs.unbatch ? squeeze(y, 0) : y;
+}
+
 MultiHeadAttentionPoints MultiHeadAttention::attend(const Inputs& inputs) const {
-    const bool every_step = inputs.every_step;
+    const bool seen = inputs.every_step || watched();
+    if (!seen && !inputs.call.cache) {
+        MultiHeadAttentionPoints p;
+        p.output = together(inputs);
+        return p;
+    }
     CacheGuard guard(inputs.call.cache);
     MultiHeadAttentionPoints p = project(inputs);
-    const Mask& mask = inputs.call.mask;
     if (continues(inputs, p)) {
         const KeyValueCache& cache = *inputs.call.cache;
         const double scale =
@@ -302,19 +360,10 @@ MultiHeadAttentionPoints MultiHeadAttention::attend(const Inputs& inputs) const 
                                                     cache.value_places(), cache.length(), scale));
         return finish(inputs, std::move(p), guard);
     }
-    AttentionOpOptions options{.scale = options_.scale,
-                               .bias = mask.bias(),
-                               .causal = mask.is_causal(),
-                               .window = mask.window(),
-                               .dropout_p = dropout.active_p(),
-                               .rng = &dropout.rng()};
-    if (const Tensor seen =
-            mask.listed({p.query.size(0), options_.num_heads, p.query.size(2), p.key.size(2)});
-        seen.defined()) {
-        options.mask = Variable(seen);
-    }
-    if (slopes_.defined()) options.alibi = Variable(slopes_.astype(p.query.dtype()));
-    if (every_step || watched()) {
+    AttentionOpOptions options =
+        options_of(inputs, {p.query.size(0), options_.num_heads, p.query.size(2), p.key.size(2)},
+                   p.query.dtype());
+    if (seen) {
         options.on_step = [this](std::string_view name, const Variable& value) {
             return name == "output" ? value : point(name, value);  // here it is "heads"
         };

@@ -8,6 +8,7 @@
 #include "dispatch.hpp"
 #include "fail.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -111,11 +112,20 @@ Tensor weighted_sum(const Tensor& weights, const Tensor& values,
                          values.shape()[values.rank() - 2], values.shape());
     }
     check_leading("weighted_sum", weights, values);
+    const std::int64_t keys_or_one = std::max<std::int64_t>(1, keys);
     const MatmulOptions product{.transpose_a = options.transpose_weights};
     return with_float("weighted_sum", values.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         const T* in = values.data<T>();
-        if (detail::all_finite(values)) return matmul(weights, values, product);
+        // A value that isn't finite makes all that it reaches so, whatever its weight is: looking
+        // at the smaller of values and result is enough.
+        const bool look_first =
+            values.numel() < weights.numel() / keys_or_one * values.shape().back();
+        if (look_first && detail::all_finite(values)) return matmul(weights, values, product);
+        if (!look_first) {
+            Tensor y = matmul(weights, values, product);
+            if (detail::all_finite(y) || detail::all_finite(values)) return y;
+        }
         Tensor bounded = Tensor::empty(values.shape(), values.dtype());
         T* out = bounded.mutable_data<T>();
         for (std::int64_t i = 0; i < values.numel(); ++i) out[i] = std::isfinite(in[i]) ? in[i] : 0;
@@ -152,7 +162,7 @@ void check_added(std::string_view what, const Tensor& x, const Shape& scores) {
                      scores);
 }
 
-void check_options(const SdpaOptions& options, const Tensor& q, const Shape& scores) {
+void check_options(const SdpaOptions& options, DType dtype, const Shape& scores) {
     const Tensor& mask = options.mask;
     const Tensor& bias = options.bias;
     const Tensor& alibi = options.alibi;
@@ -171,25 +181,25 @@ void check_options(const SdpaOptions& options, const Tensor& q, const Shape& sco
                          sdpa, options.tile);
     }
     if (mask.defined()) {
-        if (mask.dtype() != boolean && mask.dtype() != q.dtype()) {
+        if (mask.dtype() != boolean && mask.dtype() != dtype) {
             fail<TypeError>(
                 hint("a mask is boolean (true: may look) or of the type of q, to be added"),
-                "{}: the mask is {}, q is {}", sdpa, mask.dtype(), q.dtype());
+                "{}: the mask is {}, q is {}", sdpa, mask.dtype(), dtype);
         }
         check_added("mask", mask, scores);
     }
     if (bias.defined()) {
-        if (bias.dtype() != q.dtype()) {
+        if (bias.dtype() != dtype) {
             fail<TypeError>(detail::Hint{bias.dtype() == boolean ? "pass it as .mask"
                                                                  : "convert it with astype"},
-                            "{}: the bias is {}, q is {}", sdpa, bias.dtype(), q.dtype());
+                            "{}: the bias is {}, q is {}", sdpa, bias.dtype(), dtype);
         }
         check_added("bias", bias, scores);
     }
     if (!alibi.defined()) return;
-    if (alibi.dtype() != q.dtype()) {
+    if (alibi.dtype() != dtype) {
         fail<TypeError>(hint("convert them with astype"), "{}: the slopes of alibi are {}, q is {}",
-                        sdpa, alibi.dtype(), q.dtype());
+                        sdpa, alibi.dtype(), dtype);
     }
     const std::int64_t heads = scores.rank() > 2 ? scores[scores.rank() - 3] : 1;
     if (alibi.rank() != 1 || alibi.shape()[0] != heads) {
@@ -201,32 +211,50 @@ void check_options(const SdpaOptions& options, const Tensor& q, const Shape& sco
 
 }  // namespace
 
-detail::HeadGroups detail::check_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+detail::HeadCounts detail::check_heads(const Tensor& q, const Tensor& k, const Tensor& v,
+                                       const SdpaOptions& options) {
+    check_pair(sdpa, q, k);
+    check_pair(sdpa, q, v);
+    if (options.heads == 0 && options.kv_heads == 0) return {};
+    const HeadCounts heads{options.heads, options.kv_heads > 0 ? options.kv_heads : options.heads};
+    if (heads.q < 1 || heads.kv < 1 || heads.q % heads.kv != 0) {
+        fail<ValueError>("{}: {} heads side by side cannot share {}", sdpa, options.heads,
+                         options.kv_heads);
+    }
+    const auto check = [](const Tensor& x, std::int64_t count) {
+        if (x.shape().back() % count == 0 && x.rank() < max_rank) return;
+        fail<ShapeError>("{}: {} has no {} heads side by side", sdpa, x.shape(), count);
+    };
+    check(q, heads.q);
+    check(k, heads.kv);
+    check(v, heads.kv);
+    return heads;
+}
+
+detail::HeadGroups detail::check_attention(const AttentionShapes& given,
                                            const SdpaOptions& options) {
     constexpr std::string_view op = sdpa;
-    check_pair(op, q, k);
-    check_pair(op, q, v);
-    const auto shapes = [&] {
-        return fmt::format("q {}, k {} and v {}", q.shape(), k.shape(), v.shape());
-    };
-    if (q.shape().back() != k.shape().back()) {
-        fail<ShapeError>("{}: {}: q and k have the widths {} and {}", op, shapes(),
-                         q.shape().back(), k.shape().back());
+    const Shape& q = given.q;
+    const Shape& k = given.k;
+    const Shape& v = given.v;
+    const auto shapes = [&] { return fmt::format("q {}, k {} and v {}", q, k, v); };
+    if (q.back() != k.back()) {
+        fail<ShapeError>("{}: {}: q and k have the widths {} and {}", op, shapes(), q.back(),
+                         k.back());
     }
-    const std::int64_t keys = k.shape()[k.rank() - 2];
-    if (keys != v.shape()[v.rank() - 2]) {
-        fail<ShapeError>("{}: {}: {} keys but {} values", op, shapes(), keys,
-                         v.shape()[v.rank() - 2]);
+    const std::int64_t keys = k[k.rank() - 2];
+    if (keys != v[v.rank() - 2]) {
+        fail<ShapeError>("{}: {}: {} keys but {} values", op, shapes(), keys, v[v.rank() - 2]);
     }
     HeadGroups groups;
-    Shape scores = q.shape();
+    Shape scores = q;
     scores[scores.rank() - 1] = keys;
     if (q.rank() > 2 && k.rank() == q.rank() && v.rank() == q.rank()) {
         const int at = q.rank() - 3;
-        const std::int64_t own = q.shape()[at];
-        const std::int64_t shared = k.shape()[at];
-        if (v.shape()[at] != shared) {
-            fail<ShapeError>("{}: {}: k has {} heads, v {}", op, shapes(), shared, v.shape()[at]);
+        const std::int64_t own = q[at];
+        const std::int64_t shared = k[at];
+        if (v[at] != shared) {
+            fail<ShapeError>("{}: {}: k has {} heads, v {}", op, shapes(), shared, v[at]);
         }
         if (own != shared && shared > 1) {
             if (own % shared != 0) {
@@ -236,7 +264,7 @@ detail::HeadGroups detail::check_attention(const Tensor& q, const Tensor& k, con
             groups = {true, own / shared};
         }
     }
-    check_options(options, q, scores);
+    check_options(options, given.dtype, scores);
     return groups;
 }
 
@@ -290,11 +318,11 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
                                     const SdpaOptions& options) {
     if (!options.on_step && detail::takes_tiles(q, k, v, options, false))
         return tiled_attention(q, k, v, options);
-    return detail::attend(q, k, v, options).output;
+    return detail::attend_in_steps(q, k, v, options).output;
 }
 SdpaSteps scaled_dot_product_attention_steps(const Tensor& q, const Tensor& k, const Tensor& v,
                                              const SdpaOptions& options) {
-    return detail::attend(q, k, v, options);
+    return detail::attend_in_steps(q, k, v, options);
 }
 
 }  // namespace glassgrad

@@ -124,8 +124,8 @@ class PackedProduct {
         for (std::int64_t i = top; i < bottom; i += most_rows) {
             target.data = c_.data + i * c_.stride + left;
             kernels_.multiply(std::min(most_rows, bottom - i), right - left, depth,
-                              a + (i - top) * depth, b, kernels_.panel_columns * depth,
-                              kernels_.panel_columns, target);
+                              a + (i - top) * depth, kernels_.panel_rows * depth, b,
+                              kernels_.panel_columns * depth, kernels_.panel_columns, target);
         }
     }
 
@@ -197,7 +197,7 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a, c
     if constexpr (std::is_floating_point_v<T>) {
         if (plain) {
             small_product(size, a, b, c);
-        } else if (kernels<T>().products.multiply) {
+        } else if (kernels<T>().products.beats_blas) {
             PackedProduct<T>(size, a, b, c).run();
         } else {
             blas_product(size, a, b, c);

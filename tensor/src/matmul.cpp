@@ -175,6 +175,35 @@ Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
     return result.with_shape(shape);
 }
 
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+    check_pair("linear", x, weight);
+    if (bias.defined()) check_pair("linear", x, bias);
+    const auto fits = [&] {
+        if (x.rank() < 1 || weight.rank() != 2 || x.shape().back() != weight.shape()[1]) {
+            return false;
+        }
+        return !bias.defined() || (bias.rank() == 1 && bias.shape()[0] == weight.shape()[0]);
+    };
+    if (!fits()) {
+        fail<ShapeError>(hint("x is (..., in), weight (out, in), bias (out,)"),
+                         "linear: x {}, weight {} and bias {} do not fit together", x.shape(),
+                         weight.shape(), bias.defined() ? to_string(bias.shape()) : "none");
+    }
+    Shape shape = x.shape();
+    shape[shape.rank() - 1] = weight.shape()[0];
+    Tensor result = Tensor::empty(shape, x.dtype());
+    const std::int64_t n = weight.shape()[0];
+    const std::int64_t k = weight.shape()[1];
+    detail::with_float("linear", x.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        if (result.numel() == 0) return;
+        detail::gemm<T>(
+            result.numel() / n, n, k, {x.data<T>(), k, false}, {weight.data<T>(), k, true},
+            {result.mutable_data<T>(), n, false, bias.defined() ? bias.data<T>() : nullptr});
+    });
+    return result;
+}
+
 void detail::check_bmm(const Tensor& left, const Tensor& right) {
     check_pair("bmm", left, right);
     const Shape& a = left.shape();

@@ -1,11 +1,10 @@
 #pragma once
-// What the passes of tiled attention share: sizes, scratch, the scores of a tile with all that is
-// added and hidden, and products that take nothing where a weight is 0.
+// What the passes of tiled attention share: sizes, where matrices lie, and what is added to the
+// scores of a tile or hides them.
 
 #include <glassgrad/tensor/detail/tiled_attention.hpp>
 
-#include "fast_exp.hpp"
-#include "gemm.hpp"
+#include "kernels/kernels.hpp"
 #include "parallel.hpp"
 #include "scratch.hpp"
 #include "strided.hpp"
@@ -25,6 +24,29 @@ struct Range {
     std::int64_t size() const noexcept { return end - begin; }
 };
 
+/// Where the matrices (tokens, width) of a tensor lie: heads are an axis of their own, or side by
+/// side in each token.
+struct Matrices {
+    std::int64_t heads = 1;
+    std::int64_t from_batch = 0;
+    std::int64_t from_head = 0;
+    std::int64_t row = 0;  ///< from token to token
+
+    Matrices() = default;
+    /// `shape` is (..., heads, tokens, width), however they lie.
+    Matrices(const Shape& shape, bool side_by_side)
+        : heads(shape.rank() > 2 ? shape[shape.rank() - 3] : 1) {
+        const std::int64_t tokens = shape[shape.rank() - 2];
+        const std::int64_t width = shape.back();
+        from_batch = heads * tokens * width;
+        from_head = side_by_side ? width : tokens * width;
+        row = side_by_side ? heads * width : width;
+    }
+    std::int64_t at(std::int64_t n, std::int64_t token) const noexcept {
+        return n / heads * from_batch + n % heads * from_head + token * row;
+    }
+};
+
 struct TiledSizes {
     std::int64_t matrices = 1;  ///< (query, key) matrices: all leading axes of q
     std::int64_t heads;
@@ -33,18 +55,35 @@ struct TiledSizes {
     std::int64_t keys;
     std::int64_t width;        ///< of q and k
     std::int64_t value_width;  ///< of v
-    std::int64_t tile;
+    std::int64_t query_tile_size;
+    std::int64_t key_tile_size;
+    Matrices q_at;  ///< and the result, if its heads are as wide
+    Matrices k_at;
+    Matrices v_at;
+    Matrices y_at;
 
-    TiledSizes(const Tensor& q, const Tensor& k, const Tensor& v, std::int64_t wanted_tile)
-        : heads(q.rank() > 2 ? q.size(-3) : 1),
-          group(heads / std::max<std::int64_t>(1, k.rank() > 2 ? k.size(-3) : 1)),
-          queries(q.size(-2)),
-          keys(k.size(-2)),
-          width(q.size(-1)),
-          value_width(v.size(-1)),
-          tile(wanted_tile > 0 ? wanted_tile : 128) {
-        for (int i = 0; i < q.rank() - 2; ++i) matrices *= q.shape()[i];
-        group = std::max<std::int64_t>(1, group);
+    /// `wanted` unless the call says otherwise: queries and keys of a tile.
+    TiledSizes(const Tensor& q_given, const Tensor& k_given, const Tensor& v_given,
+               const TiledCall& call, std::int64_t wanted_queries, std::int64_t wanted_keys) {
+        const Shape q = heads_shape(q_given.shape(), call.heads);
+        const Shape k = heads_shape(k_given.shape(), call.kv_heads);
+        const Shape v = heads_shape(v_given.shape(), call.kv_heads);
+        Shape y = q;
+        y[y.rank() - 1] = v.back();
+        const bool side_by_side = call.heads > 0;
+        q_at = Matrices(q, side_by_side);
+        k_at = Matrices(k, side_by_side);
+        v_at = Matrices(v, side_by_side);
+        y_at = Matrices(y, side_by_side);
+        heads = q_at.heads;
+        group = std::max<std::int64_t>(1, heads / std::max<std::int64_t>(1, k_at.heads));
+        queries = q[q.rank() - 2];
+        keys = k[k.rank() - 2];
+        width = q.back();
+        value_width = v.back();
+        query_tile_size = call.tile > 0 ? call.tile : wanted_queries;
+        key_tile_size = call.tile > 0 ? call.tile : wanted_keys;
+        for (int i = 0; i < q.rank() - 2; ++i) matrices *= q[i];
     }
     /// f(task) for each task, in any order unless the work is little.
     template <class F>
@@ -56,8 +95,8 @@ struct TiledSizes {
                        for (std::int64_t task = begin; task < end; ++task) f(task);
                    });
     }
-    std::int64_t query_tiles() const noexcept { return tiles(queries); }
-    std::int64_t key_tiles() const noexcept { return tiles(keys); }
+    std::int64_t query_tiles() const noexcept { return tiles(queries, query_tile_size); }
+    std::int64_t key_tiles() const noexcept { return tiles(keys, key_tile_size); }
     /// Into how many parts the backward pass cuts the keys, so that few heads still keep several
     /// threads busy.
     std::int64_t key_parts() const noexcept {
@@ -65,13 +104,15 @@ struct TiledSizes {
         const std::int64_t shared = std::max<std::int64_t>(1, matrices / group);
         return std::clamp<std::int64_t>(enough / shared, 1, std::max<std::int64_t>(1, key_tiles()));
     }
-    Range query_tile(std::int64_t i) const noexcept { return range(i, queries); }
-    Range key_tile(std::int64_t i) const noexcept { return range(i, keys); }
+    Range query_tile(std::int64_t i) const noexcept { return range(i, queries, query_tile_size); }
+    Range key_tile(std::int64_t i) const noexcept { return range(i, keys, key_tile_size); }
 
   private:
-    std::int64_t tiles(std::int64_t n) const noexcept { return n / tile + (n % tile != 0 ? 1 : 0); }
-    Range range(std::int64_t i, std::int64_t n) const noexcept {
-        return {i * tile, std::min(n, (i + 1) * tile)};
+    static std::int64_t tiles(std::int64_t n, std::int64_t size) noexcept {
+        return n / size + (n % size != 0 ? 1 : 0);
+    }
+    static Range range(std::int64_t i, std::int64_t n, std::int64_t size) noexcept {
+        return {i * size, std::min(n, (i + 1) * size)};
     }
 };
 
@@ -113,13 +154,11 @@ class TileScores {
   public:
     static constexpr T hidden = -std::numeric_limits<T>::infinity();
 
-    TileScores(const Tensor& q, const Tensor& k, const TiledCall& call, const TiledSizes& sizes)
+    TileScores(const Shape& scores, const TiledCall& call, const TiledSizes& sizes)
         : sizes_(sizes),
           call_(call),
-          mask_(call.mask, scores_shape(q.shape(), k.shape())),
-          bias_(call.bias, scores_shape(q.shape(), k.shape())),
-          q_(q.data<T>()),
-          k_(k.data<T>()),
+          mask_(call.mask, scores),
+          bias_(call.bias, scores),
           // No distance is larger than this, and positions plus it don't overflow.
           window_(call.window > 0 ? std::min(call.window, sizes.queries + sizes.keys) : 0) {}
 
@@ -133,27 +172,51 @@ class TileScores {
         return first_key(first) < columns.end && end_of_keys(last) > columns.begin;
     }
 
-    /// The scaled scores of matrix n with all that is added, and -inf where a query may not look.
-    void fill(std::int64_t n, const Range& rows, const Range& columns, T* out) const {
-        const std::int64_t width = sizes_.width;
-        const std::int64_t count = columns.size();
-        gemm<T>(rows.size(), count, width,
-                {q_ + (n * sizes_.queries + rows.begin) * width, width, false},
-                {k_ + (n / sizes_.group * sizes_.keys + columns.begin) * width, width, true},
-                {out, count});
-        const T factor = static_cast<T>(call_.scale);
-        for (std::int64_t i = 0; i < rows.size() * count; ++i) out[i] *= factor;
-        for (std::int64_t i = rows.begin; i < rows.end; ++i, out += count) {
+    /// Whether scores change in other ways than by order and window.
+    bool adds() const noexcept {
+        return mask_.defined() || bias_.defined() || call_.alibi.defined();
+    }
+    /// Adds to scaled scores of matrix n what is to be added, and puts -inf where a query may not
+    /// look, but for order and window; rows are `step` apart.
+    void add_all(std::int64_t n, const Range& rows, const Range& columns, T* out,
+                 std::int64_t step) const {
+        for (std::int64_t i = rows.begin; i < rows.end; ++i, out += step) {
             add(mask_, n, i, columns, out);
             add(bias_, n, i, columns, out);
             add_alibi(n, i, columns, out);
             hide(mask_, n, i, columns, out);
             hide(bias_, n, i, columns, out);
+        }
+    }
+    /// Puts -inf where order and window hide keys.
+    void hide_by_order(const Range& rows, const Range& columns, T* out, std::int64_t step) const {
+        const std::int64_t count = columns.size();
+        for (std::int64_t i = rows.begin; i < rows.end; ++i, out += step) {
             const std::int64_t from = first_key(position(i)) - columns.begin;
             const std::int64_t to = end_of_keys(position(i)) - columns.begin;
             for (std::int64_t j = 0; j < std::min(from, count); ++j) out[j] = hidden;
             for (std::int64_t j = std::max<std::int64_t>(0, to); j < count; ++j) out[j] = hidden;
         }
+    }
+    /// The same for scores whose rows are keys: element i of a row is of query rows.begin + i.
+    void hide_turned(const Range& rows, const Range& columns, T* out, std::int64_t step) const {
+        if (covers(rows, columns)) return;
+        for (std::int64_t j = columns.begin; j < columns.end; ++j, out += step) {
+            for (std::int64_t i = 0; i < rows.size(); ++i) {
+                const std::int64_t p = position(rows.begin + i);
+                out[i] = j < first_key(p) || j >= end_of_keys(p) ? hidden : out[i];
+            }
+        }
+    }
+    /// Whether order and window hide nothing of the tile.
+    bool covers(const Range& rows, const Range& columns) const noexcept {
+        return first_key(position(rows.end - 1)) <= columns.begin &&
+               end_of_keys(position(rows.begin)) >= columns.end;
+    }
+    /// The keys of `columns` that some query of `rows` may see, as far as order says.
+    Range seen(const Range& rows, const Range& columns) const noexcept {
+        const std::int64_t end = std::min(columns.end, end_of_keys(position(rows.end - 1)));
+        return {columns.begin, std::max(columns.begin, end)};
     }
 
     /// Which weights of the tile dropout keeps: those that it keeps in the named form.
@@ -213,44 +276,66 @@ class TileScores {
     const TiledCall& call_;
     Spread mask_;
     Spread bias_;
-    const T* q_;
-    const T* k_;
     std::int64_t window_;
 };
 
-/// y (m, n) = op(weights) (m, k) times values (k, n), in which a weight of exactly 0 takes nothing
-/// from its value. `bounded`: room for the values, where they are not all finite; else null.
+/// Puts 0 in the place of what is infinite or NaN.
 template <class T>
-void take_weighted(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& weights,
-                   const T* values, T* bounded, T* y) {
-    if (!bounded) {
-        gemm<T>(m, n, k, weights, {values, n, false}, {y, n});
-        return;
-    }
-    for (std::int64_t i = 0; i < k * n; ++i) bounded[i] = std::isfinite(values[i]) ? values[i] : 0;
-    gemm<T>(m, n, k, weights, {bounded, n, false}, {y, n});
-    const auto weight_at = [&](std::int64_t i, std::int64_t j) {
-        return weights.data[weights.transposed ? j * weights.stride + i : i * weights.stride + j];
-    };
-    for (std::int64_t j = 0; j < k; ++j) {
-        for (std::int64_t d = 0; d < n; ++d) {
-            if (std::isfinite(values[j * n + d])) continue;
-            for (std::int64_t i = 0; i < m; ++i) {
-                const T weight = weight_at(i, j);
-                if (weight == 0) continue;
-                T& sum = y[i * n + d];
+void bound(T* x, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i) x[i] = std::isfinite(x[i]) ? x[i] : T{0};
+}
+
+/// Makes good for bounded values in sums (m, n) of weights times values: a value that isn't finite
+/// gives to those whose weight isn't 0. `weight_at(i, j, p)` is what sum (i, j) takes of value p,
+/// `value_at(i, j, p)` that value.
+template <class T, class WeightAt, class ValueAt>
+void add_unbounded(std::int64_t m, std::int64_t n, std::int64_t k, const WeightAt& weight_at,
+                   const ValueAt& value_at, T* sums) {
+    for (std::int64_t i = 0; i < m; ++i) {
+        for (std::int64_t j = 0; j < n; ++j) {
+            T& sum = sums[i * n + j];
+            for (std::int64_t p = 0; p < k; ++p) {
+                const T weight = weight_at(i, j, p);
+                if (weight == 0 || std::isfinite(value_at(i, j, p))) continue;
                 if (std::isfinite(weight)) {
-                    sum += weight * values[j * n + d];
+                    sum += weight * value_at(i, j, p);
                     continue;
                 }
                 // Infinity times the 0 that stands for the value is in the sum.
                 sum = 0;
-                for (std::int64_t p = 0; p < k; ++p) {
-                    if (weight_at(i, p) != 0) sum += weight_at(i, p) * values[p * n + d];
+                for (std::int64_t r = 0; r < k; ++r) {
+                    if (weight_at(i, j, r) != 0) sum += weight_at(i, j, r) * value_at(i, j, r);
                 }
+                break;
             }
         }
     }
+}
+
+/// out (width, panel) += valuesᵀ weights, of weights (k, panel) and values (k, width), rows `row`
+/// apart, that are packed turned, in panels for k of `packed_k`. A weight of 0 takes nothing, not
+/// even from infinity or NaN; unless all values are `finite`, the packed ones are bounded.
+template <class T>
+void take_weighted(const ProductKernels<T>& products, std::int64_t k, std::int64_t width,
+                   const T* packed, std::int64_t packed_k, bool finite, const T* values,
+                   std::int64_t row, const T* weights, T* out) {
+    const std::int64_t panel = products.panel_columns;
+    const auto multiply = [&](T* to, bool add) {
+        products.multiply(width, panel, k, packed, products.panel_rows * packed_k, weights, 0,
+                          panel, {to, panel, add, nullptr});
+    };
+    if (finite) {
+        multiply(out, true);
+        return;
+    }
+    const Scratch<T> sums(width * panel);
+    multiply(sums.get(), false);
+    add_unbounded(
+        width, panel, k,
+        [&](std::int64_t, std::int64_t j, std::int64_t p) { return weights[p * panel + j]; },
+        [&](std::int64_t i, std::int64_t, std::int64_t p) { return values[p * row + i]; },
+        sums.get());
+    for (std::int64_t i = 0; i < width * panel; ++i) out[i] += sums.get()[i];
 }
 
 }  // namespace glassgrad::detail

@@ -229,6 +229,68 @@ TEST_CASE("values that are infinite or NaN reach those who see them, as in the n
     }
 }
 
+TEST_CASE("heads side by side give what heads on an axis give, to the bit") {
+    const auto together = [](const Tensor& x) {
+        Shape shape = x.shape();
+        const int rank = shape.rank();
+        std::swap(shape[rank - 3], shape[rank - 2]);
+        shape[rank - 2] *= shape[rank - 1];
+        const std::int64_t tokens = shape[rank - 3];
+        shape.erase(rank - 1);
+        shape[rank - 3] = tokens;
+        return reshape(transpose(x, -3, -2), shape);
+    };
+    int seen = 0;
+    for (std::uint64_t seed = 0; seed < 150; ++seed) {
+        const Case call(seed);
+        if (call.q.rank() < 3) continue;
+        ++seen;
+        INFO(call.text);
+        for (const AttentionForm form : {AttentionForm::named, AttentionForm::tiled}) {
+            const auto run = [&](bool side_by_side) {
+                CounterRng rng(3, 5);
+                AttentionOpOptions options = call.options;
+                options.rng = &rng;
+                options.form = form;
+                if (side_by_side) {
+                    options.heads = call.q.size(-3);
+                    options.kv_heads = call.k.size(-3);
+                }
+                const auto laid = [&](const Tensor& x) { return side_by_side ? together(x) : x; };
+                const std::vector<Variable> x{parameter(laid(call.q)), parameter(laid(call.k)),
+                                              parameter(laid(call.v))};
+                const Variable y = scaled_dot_product_attention(x[0], x[1], x[2], options);
+                std::vector<Tensor> all{y.value()};
+                const Variable cotangent(laid(call.cotangent));
+                for (const bool recorded : {false, true}) {
+                    for (const Variable& g : grad({y}, x,
+                                                  {.grad_outputs = {cotangent},
+                                                  .create_graph = recorded,
+                                                  .retain_graph = true})) {
+                        all.push_back(g.value());
+                    }
+                }
+                return all;
+            };
+            const std::vector<Tensor> apart = run(false);
+            const std::vector<Tensor> side = run(true);
+            for (std::size_t i = 0; i < apart.size(); ++i) {
+                INFO("number " << i);
+                CHECK(same_bits(side[i], together(apart[i])));
+            }
+        }
+    }
+    CHECK(seen > 80);
+}
+
+TEST_CASE("heads that do not fit side by side are refused") {
+    const Tensor x = uneven({4, 6}, -1, 1, 1);
+    CHECK(message_of<ShapeError>([&] { tiled_attention(x, x, x, {.heads = 4}); }) ==
+          "scaled_dot_product_attention: (4, 6) has no 4 heads side by side");
+    CHECK(message_of<ValueError>([&] { tiled_attention(x, x, x, {.heads = 3, .kv_heads = 2}); }) ==
+          "scaled_dot_product_attention: 3 heads side by side cannot share 2");
+}
+
 TEST_CASE("scores of any size keep their weights in f32 and f64") {
     for (const DType dtype : {f64, f32}) {
         const Tensor q = (uneven({9, 1}, -1, 1, 1) * 800.0).astype(dtype);
@@ -246,9 +308,12 @@ TEST_CASE("long sequences go through tiles, unless somebody looks or asks for st
     const auto op_of = [](std::int64_t length, AttentionForm form = AttentionForm::automatic) {
         return std::string(attend(leaves(1, length, 2), form).op());
     };
-    CHECK(op_of(127) == "weighted_sum");
-    CHECK(op_of(128) == "tiled_attention");
+    CHECK(op_of(15) == "weighted_sum");
+    CHECK(op_of(16) == "tiled_attention");
     CHECK(op_of(128, AttentionForm::named) == "weighted_sum");
+    const Variable few = parameter(uneven({7, 2}, -2, 2, 1));
+    const Variable many = parameter(uneven({99, 2}, -2, 2, 2));
+    CHECK(scaled_dot_product_attention(few, many, many).op() == "matmul");
     CHECK(op_of(5, AttentionForm::tiled) == "tiled_attention");
     {
         Names names;

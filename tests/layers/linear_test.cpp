@@ -57,10 +57,9 @@ TEST_CASE("wrong sizes of linear are named") {
           }) == "linear: the last axis of (3, 4) is not 3 long; the weight is (out, in) = (2, 3)");
     CHECK(text_of<ShapeError>([&] { layer(Variable(ones({}))); }) ==
           "linear: the last axis of () is not 3 long; the weight is (out, in) = (2, 3)");
-    CHECK(
-        text_of<TypeError>([&] {
-            layer(Variable(ones({4, 3}, f64)));
-        }) ==
-        "matmul: f64 (4, 3) and f32 (2, 3) have different types (b is 'weight'); convert one with "
-        "astype");
+    CHECK(text_of<TypeError>([&] {
+              layer(Variable(ones({4, 3}, f64)));
+          }) ==
+          "linear: f64 (4, 3) and f32 (2, 3) have different types (weight is 'weight', bias is "
+          "'bias'); convert one with astype");
 }

@@ -99,7 +99,6 @@ TEMPLATE_TEST_CASE("panels are packed and multiplied alike in each set of instru
         } else {
             products = &table.of_double.products;
         }
-        if (!products->multiply) continue;
         CAPTURE(set.name);
         for (const std::int64_t m : {1, 5, 6, 12, 13, 25}) {
             for (const std::int64_t n : {1, 7, 16, 32, 33}) {
@@ -116,9 +115,9 @@ TEMPLATE_TEST_CASE("panels are packed and multiplied alike in each set of instru
                     products->pack_rows(m, k, a.data(), k, 1, rows.data());
                     products->pack_columns(n, k, b.data(), 1, n, columns.data());
                     Numbers<T> c(static_cast<std::size_t>(m * n + 1), T{77});
-                    products->multiply(m, n, k, rows.data(), columns.data(),
-                                       products->panel_columns * k, products->panel_columns,
-                                       {c.data(), n, false, nullptr});
+                    products->multiply(m, n, k, rows.data(), products->panel_rows * k,
+                                       columns.data(), products->panel_columns * k,
+                                       products->panel_columns, {c.data(), n, false, nullptr});
                     Numbers<T> wanted(c.size(), T{77});
                     multiply_in_loops<T>(m, n, k, {a.data(), k, false}, {b.data(), n, false},
                                          wanted.data(), n);

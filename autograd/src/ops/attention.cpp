@@ -210,7 +210,7 @@ constexpr OpRow rows[] = {
                "values leak into no bit, whatever they are",
      .torch = "torch.nn.functional.scaled_dot_product_attention",
      .records = "attention_scores matmul scale add where softmax dropout weighted_sum reshape "
-                "tiled_attention",
+                "transpose tiled_attention",
      .f32_ulp = 8,
      .samples = attention_samples},
 };
@@ -296,7 +296,7 @@ AttentionSteps scaled_dot_product_attention_steps(const Variable& q, const Varia
     detail::refuse_learned_slopes(options);
     return detail::computed(
         find(rows, "scaled_dot_product_attention"),
-        [&] { return detail::attend(q, k, v, options); }, q, k, v);
+        [&] { return detail::attend_in_steps(q, k, v, options); }, q, k, v);
 }
 
 }  // namespace glassgrad

@@ -49,6 +49,27 @@ Samples matmul_samples() {
     return samples;
 }
 
+Samples linear_samples() {
+    Samples samples;
+    const auto add = [&](const Shape& x, const Shape& weight, bool has_bias) {
+        std::vector<Tensor> inputs{spread(x, {-2, 2}, 1), spread(weight, {-2, 2}, 2)};
+        if (has_bias) inputs.push_back(spread({weight[0]}, {-2, 2}, 3));
+        samples.push_back(OpSample{
+            to_string(x) + " by " + to_string(weight) + (has_bias ? "" : " without a bias"), inputs,
+            [has_bias](std::span<const Variable> in) {
+                return linear(in[0], in[1], has_bias ? in[2] : Variable());
+            },
+            has_bias ? "torch.nn.functional.linear(a, b, c)" : "torch.nn.functional.linear(a, b)"});
+    };
+    add({2, 3}, {4, 3}, true);
+    add({5, 2, 3}, {4, 3}, true);
+    add({3}, {4, 3}, true);
+    add({2, 3}, {4, 3}, false);
+    add({2, 0}, {4, 0}, true);
+    add({0, 3}, {4, 3}, true);
+    return samples;
+}
+
 template <class F>
 OpSample product_of(std::string_view label, const Shape& a, const Shape& b, F f,
                     std::string_view torch) {
@@ -87,6 +108,15 @@ constexpr OpRow rows[] = {
      .records = "matmul reshape",
      .f32_ulp = 8,
      .samples = matmul_samples},
+    {.name = "linear",
+     .forward = "y[..., j] = sum_k x[..., k] weight[j, k] + bias[j]",
+     .backward = "gx = gy weight; gweight = gyᵀ x; gbias = gy summed over all but its last axis",
+     .domain = "for gweight, a row of x whose gradient is exactly 0 counts nothing, even if NaN",
+     .inputs = "x weight bias",
+     .torch = "torch.nn.functional.linear",
+     .records = "linear matmul reshape add",
+     .f32_ulp = 8,
+     .samples = linear_samples},
     {.name = "bmm",
      .forward = "y[p, i, j] = sum_k a[p, i, k] b[p, k, j]",
      .backward = "ga = gy bᵀ; gb = aᵀ gy",
@@ -156,6 +186,27 @@ Variable matmul(const Variable& a, const Variable& b, const MatmulOptions& optio
                           : matmul(left, gy, {.transpose_a = !ta});
             },
             a));
+}
+
+Variable linear(const Variable& x, const Variable& weight, const Variable& bias) {
+    if (!bias.defined() || detail::watched()) {
+        const Variable y = matmul(x, weight, {.transpose_b = true});
+        return bias.defined() ? y + bias : y;
+    }
+    std::int64_t count = 1;
+    for (int i = 0; i + 1 < x.rank(); ++i) count *= x.shape()[i];
+    return record(
+        find(rows, "linear"), [&] { return linear(x.value(), weight.value(), bias.value()); },
+        edge(
+            x, [](const auto& gy, const auto& w) { return matmul(gy, w); }, weight),
+        edge(
+            weight,
+            [count](const auto& gy, const auto& in) {
+                return weight_gradient(reshape(gy, {count, gy.shape().back()}),
+                                       reshape(in, {count, in.shape().back()}));
+            },
+            x),
+        edge(bias, [](const auto& gy) { return gy; }));
 }
 
 Variable bmm(const Variable& a, const Variable& b) {

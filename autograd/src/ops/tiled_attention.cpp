@@ -154,6 +154,19 @@ std::vector<Tensor> gradients_in_tiles(const Tensor& gy, const Tensor& y, const 
 
 /// The same from ops that are recorded, on the steps of the named form.
 std::vector<Variable> gradients_by_steps(const Variable& gy, const TiledCall& call, Inputs saved) {
+    if (call.heads > 0) {
+        TiledCall apart = call;
+        apart.heads = 0;
+        apart.kv_heads = 0;
+        std::vector<Variable> moved(saved.begin(), saved.end());
+        moved[q] = detail::heads_apart(saved[q], call.heads);
+        moved[k] = detail::heads_apart(saved[k], call.kv_heads);
+        moved[v] = detail::heads_apart(saved[v], call.kv_heads);
+        std::vector<Variable> gradients =
+            gradients_by_steps(detail::heads_apart(gy, call.heads), apart, moved);
+        for (std::size_t i = 0; i < 3; ++i) gradients[i] = detail::heads_together(gradients[i]);
+        return gradients;
+    }
     CounterRng rng = call.rng;
     CounterRng again = call.rng;
     const AttentionOpOptions options{

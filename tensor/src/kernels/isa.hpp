@@ -49,6 +49,7 @@ GLASSGRAD_INLINE T lost_of_product(T a, T b, T product) noexcept {
 // Each fills the entries of its source.
 void add_activations(KernelTable& table);
 void add_arithmetic(KernelTable& table);
+void add_attention(KernelTable& table);
 void add_exponentials(KernelTable& table);
 void add_norms(KernelTable& table);
 void add_softmax(KernelTable& table);

@@ -4,6 +4,7 @@
 // library runs on any processor of its family. Kernels check nothing, allocate nothing, know no
 // threads and throw nothing: who calls has cut the work into pieces by shape alone.
 
+#include "attention_kernels.hpp"
 #include "product_kernels.hpp"
 
 #include <atomic>
@@ -127,6 +128,7 @@ struct Kernels {
     /// `count` weights; a weight of 0 takes nothing from its row.
     void (*attend_row)(std::int64_t count, std::int64_t width, T scale, const T* q, const T* keys,
                        const T* values, T* weights, T* out);
+    AttentionKernels<T> attention;
 };
 
 /// The loops of one set of instructions.

@@ -15,9 +15,9 @@ struct Panels {
     const T* bias;
 };
 
-/// Null in a set whose products are better left to the BLAS.
 template <class T>
 struct ProductKernels {
+    bool beats_blas;             ///< else large products are better left to it
     std::int64_t panel_rows;     ///< rows of the left operand in a panel
     std::int64_t panel_columns;  ///< columns of the right one
     /// Packs `lines` rows or columns of `k` elements as panels, k elements of each line of a panel
@@ -27,10 +27,15 @@ struct ProductKernels {
                       std::int64_t step, T* out);
     Pack* pack_rows;
     Pack* pack_columns;
-    /// c (m, n) = a (m, k), as packed by rows, times b (k, n): panels of columns `b_panel` apart,
-    /// their rows `b_step`. Each element is a sum over k in order, whatever m and n are.
-    void (*multiply)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, const T* b,
-                     std::int64_t b_panel, std::int64_t b_step, const Panels<T>& c);
+    /// Writes lines of one panel of columns: out[i line_step + p] is element p of line i.
+    void (*unpack_columns)(std::int64_t lines, std::int64_t k, const T* x, T* out,
+                           std::int64_t line_step);
+    /// c (m, n) = a (m, k), as packed by rows, panels `a_panel` apart, times b (k, n): panels of
+    /// columns `b_panel` apart, their rows `b_step`. Each element is a sum over k in order,
+    /// whatever m and n are.
+    void (*multiply)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
+                     std::int64_t a_panel, const T* b, std::int64_t b_panel, std::int64_t b_step,
+                     const Panels<T>& c);
 };
 
 }  // namespace glassgrad::detail

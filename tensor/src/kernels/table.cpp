@@ -6,6 +6,7 @@ KernelTable kernels() {
     KernelTable table{};
     add_activations(table);
     add_arithmetic(table);
+    add_attention(table);
     add_exponentials(table);
     add_norms(table);
     add_softmax(table);

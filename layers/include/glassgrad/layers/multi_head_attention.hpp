@@ -1,6 +1,7 @@
 #pragma once
 // Attention with several heads: self and cross, grouped heads, positions, masks, a cache.
 
+#include <glassgrad/autograd/ops/attention.hpp>
 #include <glassgrad/layers/dropout.hpp>
 #include <glassgrad/layers/linear.hpp>
 #include <glassgrad/layers/mask.hpp>
@@ -133,6 +134,10 @@ class MultiHeadAttention : public Module {
   private:
     struct Inputs;
     MultiHeadAttentionPoints project(const Inputs& inputs) const;
+    AttentionOpOptions options_of(const Inputs& inputs, const Shape& scores, DType dtype) const;
+    Variable turned(const Inputs& inputs, const Variable& x, const Tensor& positions,
+                    bool side_by_side) const;
+    Variable together(const Inputs& inputs) const;
     MultiHeadAttentionPoints attend(const Inputs& inputs) const;
     /// Whether new tokens go on with a text in the cache and nothing but their order hides keys, so
     /// that these can be read where they lie.

@@ -13,6 +13,11 @@ namespace glassgrad {
 /// its weight, rows of a whose gradient is exactly 0 take no part in gb, even if they are NaN.
 /// Throws ShapeError unless inner sizes agree.
 Variable matmul(const Variable& a, const Variable& b, const MatmulOptions& options = {});
+/// x weightᵀ + bias, of x (..., in), weight (out, in) and bias (out,), which may be undefined.
+/// Derivative: gx = gy weight, gweight = gyᵀ x, gbias = gy summed over all but its last axis. Rows
+/// of x whose gradient is exactly 0 take no part in gweight, even if they are NaN. Recorded as
+/// `matmul` and `add` while somebody watches. Throws ShapeError or TypeError.
+Variable linear(const Variable& x, const Variable& weight, const Variable& bias);
 /// `matmul` of stacks a (batch, m, k) and b (batch, k, n), of rank 3 and the same batch: nothing
 /// broadcasts. Derivative: ga = gy bᵀ, gb = aᵀ gy. Throws ShapeError.
 Variable bmm(const Variable& a, const Variable& b);

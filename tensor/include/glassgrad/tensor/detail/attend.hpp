@@ -20,9 +20,25 @@ struct HeadGroups {
     std::int64_t group = 1;
 };
 
+/// Heads side by side; none where they are an axis.
+struct HeadCounts {
+    std::int64_t q = 0;
+    std::int64_t kv = 0;
+};
+/// Throws TypeError or ShapeError unless q, k and v are of one type, matrices, and of a width that
+/// the heads divide.
+HeadCounts check_heads(const Tensor& q, const Tensor& k, const Tensor& v,
+                       const SdpaOptions& options);
+
+/// q (..., heads, query, d), k and v alike.
+struct AttentionShapes {
+    const Shape& q;
+    const Shape& k;
+    const Shape& v;
+    DType dtype;
+};
 /// Throws ShapeError, TypeError or ValueError unless all of it fits together.
-HeadGroups check_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                           const SdpaOptions& options);
+HeadGroups check_attention(const AttentionShapes& shapes, const SdpaOptions& options);
 /// boolean (query, key): true up to key i + (keys - queries).
 Tensor causal_mask(std::int64_t queries, std::int64_t keys);
 /// boolean (query, key): true at a distance below `window` from i + (keys - queries).
@@ -46,6 +62,8 @@ SdpaOptions plain_options(const AttentionOptionsOf<V>& options) {
             .dropout_p = options.dropout_p,
             .rng = options.rng,
             .form = options.form,
+            .heads = options.heads,
+            .kv_heads = options.kv_heads,
             .tile = options.tile};
 }
 
@@ -67,11 +85,31 @@ V merge_heads(const V& x) {
     return reshape(x, shape);
 }
 
+/// (..., tokens, heads width) as (..., heads, tokens, width), and the inverse.
+template <class V>
+V heads_apart(const V& x, std::int64_t heads) {
+    Shape shape = plain(x).shape();
+    shape[shape.rank() - 1] /= heads;
+    shape.insert(shape.rank() - 1, heads);
+    return transpose(reshape(x, shape), -3, -2);
+}
+template <class V>
+V heads_together(const V& x) {
+    const V turned = transpose(x, -3, -2);
+    Shape shape = plain(turned).shape();
+    const int rank = shape.rank();
+    shape[rank - 2] *= shape[rank - 1];
+    shape.erase(rank - 1);
+    return reshape(turned, shape);
+}
+
 template <class V>
 AttentionStepsOf<V> attend(const V& q, const V& k, const V& v,
                            const AttentionOptionsOf<V>& options) {
     const SdpaOptions given = plain_options(options);
-    const HeadGroups heads = check_attention(plain(q), plain(k), plain(v), given);
+    check_heads(plain(q), plain(k), plain(v), given);
+    const HeadGroups heads = check_attention(
+        {plain(q).shape(), plain(k).shape(), plain(v).shape(), plain(q).dtype()}, given);
     const bool hides = given.mask.defined() || given.bias.defined() || given.causal ||
                        given.window > 0 || given.alibi.defined();
     const auto product = [&](const V& a, const V& b) {
@@ -119,6 +157,21 @@ AttentionStepsOf<V> attend(const V& q, const V& k, const V& v,
         seen("output", heads.grouped
                            ? merge_heads(mix(split_heads(weights, heads.group), split_heads(v, 1)))
                            : mix(weights, v));
+    return steps;
+}
+
+/// The same for heads side by side as well, whose result lies so, too.
+template <class V>
+AttentionStepsOf<V> attend_in_steps(const V& q, const V& k, const V& v,
+                                    const AttentionOptionsOf<V>& options) {
+    const HeadCounts heads = check_heads(plain(q), plain(k), plain(v), plain_options(options));
+    if (heads.q == 0) return attend(q, k, v, options);
+    AttentionOptionsOf<V> apart = options;
+    apart.heads = 0;
+    apart.kv_heads = 0;
+    AttentionStepsOf<V> steps =
+        attend(heads_apart(q, heads.q), heads_apart(k, heads.kv), heads_apart(v, heads.kv), apart);
+    steps.output = heads_together(steps.output);
     return steps;
 }
 

@@ -22,8 +22,12 @@ struct TiledCall {
     double dropout_p = 0;
     CounterRng rng{0};  ///< as it was before the call
     std::int64_t tile = 0;
+    std::int64_t heads = 0;  ///< of q, side by side; 0: an axis of their own
+    std::int64_t kv_heads = 0;
 };
 
+/// (..., heads, tokens, width) for heads that lie side by side; the shape itself for 0 heads.
+Shape heads_shape(const Shape& shape, std::int64_t heads);
 /// The shape of the scores q kᵀ.
 Shape scores_shape(const Shape& q, const Shape& k);
 
@@ -42,7 +46,8 @@ struct TiledResult {
     /// f64 (..., heads, query, 2): the largest score of a row, and the sum of exp(score - largest).
     Tensor rows;
 };
-/// q (..., heads, query, d), k and v with the same leading axes, but for heads that divide q's.
+/// q (..., heads, query, d), k and v with the same leading axes, but for heads that divide q's; or
+/// (..., query, heads d) and so on, as `call.heads` says.
 TiledResult attend_in_tiles(const Tensor& q, const Tensor& k, const Tensor& v,
                             const TiledCall& call);
 

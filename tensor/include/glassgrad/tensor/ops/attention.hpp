@@ -37,14 +37,15 @@ Tensor dropout(const Tensor& x, CounterRng& rng, const DropoutOptions& options =
 
 /// How attention is computed; the result is the same up to rounding.
 enum class AttentionForm : std::uint8_t {
-    /// Tiled when queries times keys reach `tiled_attention_threshold`, nobody observes, and the
-    /// leading axes of q, k and v are as it needs them; else named.
+    /// Tiled when there are 8 queries or more, queries times keys reach
+    /// `tiled_attention_threshold`, nobody observes, and the leading axes of q, k and v are as it
+    /// needs them; else named.
     automatic,
     named,  ///< step by step: memory grows with queries times keys
     tiled,  ///< no step is kept: memory grows with queries plus keys
 };
 /// From here on tiles are faster, forward with backward, and save memory.
-inline constexpr std::int64_t tiled_attention_threshold = 128 * 128;
+inline constexpr std::int64_t tiled_attention_threshold = 16 * 16;
 
 /// All restrictions and additions may come together. A query i is at position p = i + keys -
 /// queries among the keys, so that the last query is at the last key.
@@ -68,6 +69,11 @@ struct AttentionOptionsOf {
     double dropout_p = 0;
     CounterRng* rng = nullptr;
     AttentionForm form = AttentionForm::automatic;
+    /// 0: heads are an axis. Else they lie side by side, as a projection leaves them: q (...,
+    /// query, heads d), k (..., key, kv_heads d), v (..., key, kv_heads d_v), and the result (...,
+    /// query, heads d_v). Masks and biases are as for heads on an axis.
+    std::int64_t heads = 0;
+    std::int64_t kv_heads = 0;  ///< 0: as many as q has
     /// Queries, and keys, in a tile of the tiled form; 0 for its own choice.
     std::int64_t tile = 0;
     /// Called with each step and its name (that of AttentionStepsOf) as it is computed; returns

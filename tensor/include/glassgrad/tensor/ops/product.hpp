@@ -14,6 +14,9 @@ struct MatmulOptions {
 /// Product of a (..., m, k) and b (..., k, n); leading axes broadcast; transposed operands are
 /// read in place. A vector counts as a row on the left, a column on the right, as in NumPy.
 Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options = {});
+/// x weightᵀ + bias, of x (..., in), weight (out, in) and bias (out,), which is left out if it is
+/// undefined: the numbers of `matmul` and `add` in one pass. Throws ShapeError or TypeError.
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
 /// `matmul` of stacks a (batch, m, k) and b (batch, k, n), of rank 3 and the same batch: nothing
 /// broadcasts. Throws ShapeError.
 Tensor bmm(const Tensor& a, const Tensor& b);
