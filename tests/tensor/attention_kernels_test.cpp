@@ -1,0 +1,180 @@
+// What attention does to scores between its products, in each set of instructions, against plain
+// loops in f64.
+
+#include "kernels/kernels.hpp"
+
+#include "support/catch.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+using namespace glassgrad::detail;
+
+namespace {
+
+template <class T>
+const Kernels<T>& of(const KernelTable& table) {
+    if constexpr (std::is_same_v<T, float>) {
+        return table.of_float;
+    } else {
+        return table.of_double;
+    }
+}
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+template <class T>
+std::vector<T> spread(std::int64_t count, double low, double high, int seed) {
+    std::vector<T> x(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const double turn = 0.7548776662466927 * static_cast<double>(i + 1) + 0.3141 * seed;
+        x[i] = static_cast<T>(low + (high - low) * (turn - std::floor(turn)));
+    }
+    return x;
+}
+
+/// Scores of which every seventh is hidden, and all of column 1.
+template <class T>
+std::vector<T> some_hidden(std::int64_t rows, std::int64_t panel, int seed) {
+    std::vector<T> x = spread<T>(rows * panel, -9, 9, seed);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        if (i % 7 == 3 || static_cast<std::int64_t>(i) % panel == 1) x[i] = static_cast<T>(-inf);
+    }
+    return x;
+}
+
+template <class T>
+bool near(T got, double wanted) {
+    if (wanted == 0) return got == 0;
+    const double tolerance = sizeof(T) == sizeof(float) ? 2e-6 : 1e-14;
+    return std::abs(static_cast<double>(got) - wanted) <= tolerance * (1 + std::abs(wanted));
+}
+
+constexpr std::int64_t rows_of[] = {0, 1, 2, 3, 4, 5, 15, 16, 17, 65};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("scores become weights beside those before, in each set of instructions",
+                   "[attention]", float, double) {
+    using T = TestType;
+    constexpr double factor = 0.375;
+    for (const InstructionSet& set : instruction_sets()) {
+        CAPTURE(set.name);
+        const KernelTable table = set.kernels();
+        const Kernels<T>& kernels = of<T>(table);
+        const std::int64_t panel = kernels.products.panel_columns;
+        const auto width = static_cast<std::size_t>(panel);
+        for (const std::int64_t rows : rows_of) {
+            CAPTURE(rows);
+            std::vector<T> top(width, static_cast<T>(-inf));
+            std::vector<double> total(width, 0.0);
+            std::vector<T> by(width);
+            std::vector<double> best(width, -inf);
+            std::vector<double> sums(width, 0.0);
+            for (const int seed : {1, 2}) {
+                std::vector<T> x = some_hidden<T>(rows, panel, seed);
+                const std::vector<T> given = x;
+                kernels.attention.weigh(rows, T(factor), x.data(), top.data(), total.data(),
+                                        by.data());
+                for (std::size_t j = 0; j < width; ++j) {
+                    double largest = best[j];
+                    for (std::size_t i = j; i < x.size(); i += width) {
+                        largest = std::max(largest, static_cast<double>(given[i]) * factor);
+                    }
+                    const double change = largest == best[j] ? 1 : std::exp(best[j] - largest);
+                    sums[j] *= change;
+                    for (std::size_t i = j; i < x.size(); i += width) {
+                        const double score = static_cast<double>(given[i]) * factor;
+                        const double weight = score == -inf ? 0 : std::exp(score - largest);
+                        CHECK(near(x[i], weight));
+                        sums[j] += weight;
+                    }
+                    best[j] = largest;
+                    CHECK(static_cast<double>(top[j]) == largest);
+                    CHECK(near(by[j], change));
+                    CHECK(near(static_cast<T>(total[j]), sums[j]));
+                }
+            }
+        }
+    }
+}
+
+TEMPLATE_TEST_CASE("weights and their gradients come back, in each set of instructions",
+                   "[attention]", float, double) {
+    using T = TestType;
+    for (const InstructionSet& set : instruction_sets()) {
+        CAPTURE(set.name);
+        const KernelTable table = set.kernels();
+        const Kernels<T>& kernels = of<T>(table);
+        const std::int64_t panel = kernels.products.panel_columns;
+        const auto width = static_cast<std::size_t>(panel);
+        for (const std::int64_t rows : rows_of) {
+            CAPTURE(rows);
+            const std::vector<T> scores = some_hidden<T>(rows, panel, 3);
+            const std::vector<T> top = spread<T>(rows, 2, 3, 4);
+            const std::vector<T> inverse = spread<T>(rows, 0.1, 1, 5);
+            const std::vector<T> dot = spread<T>(rows, -1, 1, 6);
+            std::vector<T> w = scores;
+            kernels.attention.weigh_again(rows, T{0.25}, top.data(), inverse.data(), w.data());
+            std::vector<T> g = spread<T>(rows * panel, -2, 2, 7);
+            for (std::size_t i = 0; i < g.size(); ++i) {
+                if (w[i] == 0) g[i] = std::numeric_limits<T>::quiet_NaN();
+            }
+            const std::vector<T> before = g;
+            kernels.attention.pull(rows, T{0.5}, dot.data(), w.data(), g.data());
+            for (std::size_t i = 0; i < w.size(); ++i) {
+                const std::size_t row = i / width;
+                const auto score = static_cast<double>(scores[i]);
+                CHECK(near(w[i], std::exp(score * 0.25 - static_cast<double>(top[row])) *
+                                     static_cast<double>(inverse[row])));
+                const double wanted =
+                    w[i] == 0
+                        ? 0
+                        : static_cast<double>(w[i]) * 0.5 *
+                              (static_cast<double>(before[i]) - static_cast<double>(dot[row]));
+                CHECK(near(g[i], wanted));
+            }
+        }
+    }
+}
+
+TEMPLATE_TEST_CASE("factors of 0 leave nothing, and dots and looks at numbers are plain",
+                   "[attention]", float, double) {
+    using T = TestType;
+    for (const InstructionSet& set : instruction_sets()) {
+        CAPTURE(set.name);
+        const KernelTable table = set.kernels();
+        const Kernels<T>& kernels = of<T>(table);
+        const std::int64_t panel = kernels.products.panel_columns;
+        std::vector<T> by = spread<T>(panel, 0.5, 2, 1);
+        by[1] = 0;
+        std::vector<T> x = spread<T>(3 * panel, -2, 2, 2);
+        x[1] = std::numeric_limits<T>::infinity();
+        const std::vector<T> before = x;
+        kernels.attention.rescale(3, by.data(), x.data());
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            const std::size_t j = i % by.size();
+            CHECK(x[i] == (by[j] == 0 ? T{0} : before[i] * by[j]));
+        }
+        for (const std::int64_t n : {0, 1, 3, 15, 16, 17, 63, 65, 1000}) {
+            CAPTURE(n);
+            std::vector<T> a = spread<T>(n, -2, 2, 3);
+            const std::vector<T> b = spread<T>(n, -2, 2, 4);
+            double sum = 0;
+            for (std::size_t i = 0; i < a.size(); ++i) {
+                sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+            }
+            CHECK(std::abs(kernels.attention.dot(n, a.data(), b.data()) - sum) < 1e-11);
+            CHECK(kernels.attention.finite(n, a.data()));
+            if (n == 0) continue;
+            for (const double wild : {inf, -inf, std::nan("")}) {
+                a.back() = static_cast<T>(wild);
+                CHECK_FALSE(kernels.attention.finite(n, a.data()));
+            }
+        }
+    }
+}
