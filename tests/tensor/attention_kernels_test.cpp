@@ -83,12 +83,12 @@ TEMPLATE_TEST_CASE("scores become weights beside those before, in each set of in
                 for (std::size_t j = 0; j < width; ++j) {
                     double largest = best[j];
                     for (std::size_t i = j; i < x.size(); i += width) {
-                        largest = std::max(largest, static_cast<double>(given[i]) * factor);
+                        largest = std::max(largest, static_cast<double>(given[i] * T(factor)));
                     }
                     const double change = largest == best[j] ? 1 : std::exp(best[j] - largest);
                     sums[j] *= change;
                     for (std::size_t i = j; i < x.size(); i += width) {
-                        const double score = static_cast<double>(given[i]) * factor;
+                        const auto score = static_cast<double>(given[i] * T(factor));
                         const double weight = score == -inf ? 0 : std::exp(score - largest);
                         CHECK(near(x[i], weight));
                         sums[j] += weight;
