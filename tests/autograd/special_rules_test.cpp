@@ -137,6 +137,45 @@ TEST_CASE("a product's gradient is the same in a watched and in a recorded pass,
     }
 }
 
+TEST_CASE(
+    "a derivative in one pass is that of a watched pass to the bit, of a recorded to rounding") {
+    const Variable x = parameter(uneven({3, 5}, -4, 3, 1));
+    const Variable weight = parameter(uneven({5}, 0.5, 2, 2));
+    const Variable bias = parameter(uneven({5}, -1, 1, 3));
+    const Variable gy(uneven({3, 5}, -1, 1, 4));
+    const std::vector<Variable> inputs{x, weight, bias};
+    const std::vector<Variable> results{tanh(x),
+                                        sigmoid(x),
+                                        softplus(x),
+                                        relu(x),
+                                        gelu(x),
+                                        gelu(x, {.approximate = Approximate::tanh}),
+                                        silu(x),
+                                        layer_norm(x, weight, bias),
+                                        layer_norm(x, weight, {}),
+                                        layer_norm(x, {}, bias),
+                                        rms_norm(x, weight)};
+    for (const Variable& y : results) {
+        CAPTURE(y.op());
+        const GradOptions keep{.grad_outputs = {gy}, .retain_graph = true, .allow_unused = true};
+        const GradOptions again{.grad_outputs = {gy}, .create_graph = true, .allow_unused = true};
+        const std::vector<Variable> usual = grad({y}, inputs, keep);
+        const std::vector<Variable> recorded = grad({y}, inputs, again);
+        Observer nobody;
+        const Observing observing(nobody);
+        const std::vector<Variable> watched = grad({y}, inputs, keep);
+        for (std::size_t i = 0; i < inputs.size(); ++i) {
+            REQUIRE(usual[i].defined() == recorded[i].defined());
+            if (!usual[i].defined()) continue;
+            CHECK(same_bits(watched[i].value(), usual[i].value()));
+            CHECK(close(recorded[i].value(), usual[i].value(), 1e-13));
+        }
+    }
+    const NoGrad unrecorded;
+    CHECK(same_bits(layer_norm_vjp(x, gy, {}).value(), layer_norm_vjp(x.value(), gy.value(), {})));
+    CHECK(same_bits(rms_norm_vjp(x, gy, {}).value(), rms_norm_vjp(x.value(), gy.value(), {})));
+}
+
 TEST_CASE("the two forms of GELU are told apart by name, and the exact one is the default") {
     const Tensor x = tensor({-3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0}, f64);
     const Tensor by_erf = tensor({-0.004049694, -0.158655254, -0.154268769, 0.0, 0.345731231,
