@@ -91,11 +91,16 @@ struct LogSumExp {
     double total = 0;   ///< the sum over all
     double log_sum = 0;
 
-    LogSumExp(const T* x, std::int64_t n, std::int64_t t) {
+    /// What is added up goes to `exps`, too, if that isn't null, but for class t.
+    LogSumExp(const T* x, std::int64_t n, std::int64_t t, T* exps = nullptr) {
         const detail::Rows<T>& row = detail::kernels<T>().row;
         top = row.top(n, x);
         if (dead()) return;
-        others = row.sum_exp(t, x, top) + row.sum_exp(n - t - 1, x + t + 1, top);
+        const auto sum = [&](std::int64_t begin, std::int64_t end) {
+            return exps ? row.put_exp(end - begin, x + begin, top, exps + begin)
+                        : row.sum_exp(end - begin, x + begin, top);
+        };
+        others = sum(0, t) + sum(t + 1, n);
         total = others + std::exp(static_cast<double>(x[t]) - static_cast<double>(top));
         log_sum = std::log(total);
     }
@@ -290,7 +295,7 @@ Tensor cross_entropy_vjp(const Tensor& logits, const Tensor& target, const Tenso
         const T* g = gy.data<T>();
         const auto* t = target.data<std::int64_t>();
         T* out = result.mutable_data<T>();
-        const auto exp_line = detail::kernels<T>().row.exp_line;
+        const auto line = detail::kernels<T>().row.line;
         detail::for_rows(target.numel(), length, [&](std::int64_t r) {
             const T* row = x + r * length;
             T* gx = out + r * length;
@@ -298,7 +303,7 @@ Tensor cross_entropy_vjp(const Tensor& logits, const Tensor& target, const Tenso
                 std::fill_n(gx, length, T{0});
                 return;
             }
-            const LogSumExp<T> logs(row, length, t[r]);
+            const LogSumExp<T> logs(row, length, t[r], gx);
             if (logs.dead()) {
                 std::fill_n(gx, length, T{0});
                 return;
@@ -310,14 +315,11 @@ Tensor cross_entropy_vjp(const Tensor& logits, const Tensor& target, const Tenso
             const double left = all - own - classes.even() * classes.weight(t[r]);
             const auto at_target = static_cast<T>(slope * (left - all * logs.others / logs.total));
             const auto factor = static_cast<T>(slope * all / logs.total);
-            if (classes.weights.empty() || classes.even() == 0) {
-                exp_line(length, row, logs.top, factor, static_cast<T>(-slope * classes.even()),
-                         gx);
-            } else {
-                exp_line(length, row, logs.top, factor, T{0}, gx);
-                for (std::int64_t c = 0; c < length; ++c) {
-                    gx[c] -= static_cast<T>(slope * classes.even() * classes.weight(c));
-                }
+            const bool even = classes.weights.empty() || classes.even() == 0;
+            gx[t[r]] = at_target;
+            line(length, factor, even ? static_cast<T>(-slope * classes.even()) : T{0}, gx);
+            for (std::int64_t c = 0; !even && c < length; ++c) {
+                gx[c] -= static_cast<T>(slope * classes.even() * classes.weight(c));
             }
             gx[t[r]] = at_target;
         });

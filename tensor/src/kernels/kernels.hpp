@@ -77,9 +77,10 @@ struct Rows {
     T (*top)(N n, const T* x);
     /// The sum of exp(x[i] - top), for a top that none is above.
     double (*sum_exp)(N n, const T* x, T top);
-    /// y[i] = exp(x[i] - top) factor + constant, for such a top
-    void (*exp_line)(N n, const T* x, T top, T factor, T constant, T* y);
-
+    /// The same, and y[i] = exp(x[i] - top).
+    double (*put_exp)(N n, const T* x, T top, T* y);
+    /// y[i] = y[i] factor + constant
+    void (*line)(N n, T factor, T constant, T* y);
     /// None is NaN or infinite.
     bool (*all_finite)(N n, const T* x);
     /// The sum of a row, and sums[i] += the sum of column i; f64.

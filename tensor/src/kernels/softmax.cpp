@@ -129,9 +129,14 @@ T largest(N n, const T* x) {
 }
 
 template <class T>
-void exp_line(N n, const T* x, T top, T factor, T constant, T* y) {
+double put_exp(N n, const T* x, T top, T* y) {
+    return sum_of<T>(n, [=](N i) { return y[i] = exp_below(x[i] - top); });
+}
+
+template <class T>
+void line(N n, T factor, T constant, T* y) {
 #pragma omp simd
-    for (N i = 0; i < n; ++i) y[i] = mul_add(exp_below(x[i] - top), factor, constant);
+    for (N i = 0; i < n; ++i) y[i] = mul_add(y[i], factor, constant);
 }
 
 template <class T>
@@ -143,7 +148,8 @@ void add(Rows<T>& rows) {
     rows.largest = largest<T>;
     rows.top = top<T>;
     rows.sum_exp = sum_exp<T>;
-    rows.exp_line = exp_line<T>;
+    rows.put_exp = put_exp<T>;
+    rows.line = line<T>;
 }
 
 }  // namespace
