@@ -406,14 +406,14 @@ void unit_grad(const Pull<T>& p, const Spread& x, std::int64_t origin, std::int6
                 queries.pack(n, rows);
                 keys.pack(n / s.group, columns);
                 for (std::int64_t i = 0; i < p.key_panels(columns); ++i) {
-                    const Range some = p.panel_of(columns, i);
+                    const Range part = p.panel_of(columns, i);
                     tile.weigh(queries, keys, i);
                     tile.pull(queries, keys, i, T{1});
                     const T* g = tile.gradients.get();
-                    const std::int64_t offset = some.begin - columns.begin;
+                    const std::int64_t offset = part.begin - columns.begin;
                     for (std::int64_t row = 0; row < rows.size(); ++row, g += p.panel) {
                         double* to = sums.get() + (row_tile < 0 ? 0 : row * own_columns);
-                        for (std::int64_t j = 0; j < some.size(); ++j) {
+                        for (std::int64_t j = 0; j < part.size(); ++j) {
                             to[column_tile < 0 ? 0 : offset + j] += static_cast<double>(g[j]);
                         }
                     }
