@@ -119,7 +119,8 @@ TEMPLATE_TEST_CASE("a kernel is its reference to rounding, in each set of instru
                   map.gelu, [&](W x) { return shared(x, std::erfc(-x / std::sqrt(W{2})) / 2); },
                   -12, 12) <= 8);
         const auto by_tanh = [&](W x) {
-            const W u = std::sqrt(8 / std::acos(W{-1})) * (x + W{0.044715L} * x * x * x);
+            const W u =
+                std::sqrt(8 / std::acos(W{-1})) * (x + static_cast<W>(0.044715L) * x * x * x);
             return shared(x, sigmoid(u));
         };
         // Far left each digit of u is one of the result.
@@ -165,7 +166,7 @@ TEMPLATE_TEST_CASE("the slope of an activation is its reference, in each set of 
         CHECK(far(slope.gelu_tanh, [&](W x) {
                   return limits(x, 40, [&](W z) {
                       const W twice = std::sqrt(8 / pi);
-                      const W cubic = W{0.044715L};
+                      const W cubic = static_cast<W>(0.044715L);
                       const W p = sigmoid(twice * (z + cubic * z * z * z));
                       return p + z * p * (1 - p) * twice * (1 + 3 * cubic * z * z);
                   });
