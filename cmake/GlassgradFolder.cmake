@@ -116,14 +116,12 @@ function(_glassgrad_kernels target)
     endforeach()
 endfunction()
 
-# The folder of kernels, the only one compiled for a processor and the only one that sees BLAS.
+# The folder of kernels, the only one that sees BLAS.
 function(_glassgrad_tensor_flags target)
     # xtensor-blas 0.21 and later leaves BLAS out without a word unless this is set.
     target_compile_definitions(${target} PRIVATE HAVE_CBLAS=1)
     target_include_directories(${target} SYSTEM PRIVATE "${GLASSGRAD_CBLAS_INCLUDE_DIR}")
-    target_compile_options(${target} PRIVATE
-        $<$<CONFIG:Release,RelWithDebInfo>:-O3>
-        $<$<BOOL:${GLASSGRAD_ARCH}>:-march=${GLASSGRAD_ARCH}>)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release,RelWithDebInfo>:-O3>)
     if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
         # g++ before 13 warns inside its own AVX-512 intrinsics and inside xtensor's storage,
         # after inlining, where SYSTEM no longer helps.

@@ -6,10 +6,9 @@ if(PROJECT_IS_TOP_LEVEL)
     string(TOLOWER "${kind}" kind)
     string(REPLACE ";" " " folders "${folders}")
 
-    set(march "the compiler's baseline")
-    if(GLASSGRAD_ARCH)
-        set(march "${GLASSGRAD_ARCH}")
-    endif()
+    get_target_property(kernels glassgrad_tensor GLASSGRAD_KERNELS)
+    list(TRANSFORM kernels REPLACE "^glassgrad_tensor_" "")
+    list(JOIN kernels " " kernels)
     set(parts "")
     foreach(part IN ITEMS TESTS EXAMPLES TOOLS BENCH INSTALL)
         if(part STREQUAL "INSTALL")
@@ -26,7 +25,7 @@ if(PROJECT_IS_TOP_LEVEL)
     message(STATUS
         "glassgrad ${PROJECT_VERSION}: ${kind} library of ${folders}; "
         "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}, ${CMAKE_BUILD_TYPE}")
-    message(STATUS "glassgrad kernels: ${march}; BLAS: ${BLAS_LIBRARIES}")
+    message(STATUS "glassgrad kernels: ${kernels}; BLAS: ${BLAS_LIBRARIES}")
     message(STATUS
         "glassgrad uses: xtensor ${xtensor_VERSION}, xtensor-blas ${xtensor-blas_VERSION}, "
         "OpenMP ${OpenMP_CXX_VERSION}, nlohmann_json ${nlohmann_json_VERSION}, fmt ${fmt_VERSION}")
