@@ -90,11 +90,13 @@ void kaiming_normal(Variable x, RandomState& rng, const KaimingOptions& options)
     normal(std::move(x), rng, 0, std);
 }
 
-void gpt2(Module& model, RandomState& rng, std::int64_t num_layers) {
-    if (num_layers < 1) {
-        throw ValueError(fmt::format("init::gpt2: {} layers, there must be one", num_layers));
+void gpt2(Module& model, RandomState& rng, const Gpt2Options& options) {
+    if (options.num_layers < 1 || options.d_model < 1) {
+        throw ValueError(fmt::format("init::gpt2: {} layers of width {}, there must be one",
+                                     options.num_layers, options.d_model));
     }
-    const double residual = 0.02 / std::sqrt(2 * static_cast<double>(num_layers));
+    const double std = 0.02 * std::sqrt(768 / static_cast<double>(options.d_model));
+    const double residual = std / std::sqrt(2 * static_cast<double>(options.num_layers));
     std::vector<Variable> done;
     for (const auto& [name, value] : model.named_parameters()) {
         const auto same = [&each = value](const Variable& x) { return x.same_as(each); };
@@ -105,7 +107,7 @@ void gpt2(Module& model, RandomState& rng, std::int64_t num_layers) {
         } else if (value.rank() >= 2) {
             const bool adds =
                 ends_with_part(name, "out_proj.weight") || ends_with_part(name, "linear2.weight");
-            normal(value, rng, 0, adds ? residual : 0.02);
+            normal(value, rng, 0, adds ? residual : std);
         }
     }
 }

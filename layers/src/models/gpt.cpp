@@ -92,7 +92,7 @@ Gpt::Gpt(const GptConfig& given, RandomState& rng, const ModelOptions& options)
     for (std::int64_t i = 0; i < config.num_layers; ++i) {
         blocks.append(block_of(config, options), rng);
     }
-    init::gpt2(*this, rng, config.num_layers);
+    init::gpt2(*this, rng, {.num_layers = config.num_layers, .d_model = config.d_model});
 }
 
 Variable Gpt::operator()(const Tensor& ids, const CausalCall& call) const {

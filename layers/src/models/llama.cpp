@@ -109,7 +109,7 @@ Llama::Llama(const LlamaConfig& given, RandomState& rng, const ModelOptions& opt
     for (std::int64_t i = 0; i < config.num_layers; ++i) {
         blocks.append(block_of(config, options), rng);
     }
-    init::gpt2(*this, rng, config.num_layers);
+    init::gpt2(*this, rng, {.num_layers = config.num_layers, .d_model = config.d_model});
 }
 
 Variable Llama::operator()(const Tensor& ids, const CausalCall& call) const {

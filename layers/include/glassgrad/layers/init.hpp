@@ -42,9 +42,16 @@ void kaiming_uniform(Variable x, RandomState& rng, const KaimingOptions& options
 /// Standard deviation gain / √fan.
 void kaiming_normal(Variable x, RandomState& rng, const KaimingOptions& options = {});
 
-/// GPT-2's start: matrices normal with standard deviation 0.02, those that add to the residual
-/// stream (out_proj.weight, linear2.weight) 0.02 / √(2 num_layers), biases 0; weights of norms
-/// stay. Source: Radford et al. 2019, section 2.3, and OpenAI's code.
-void gpt2(Module& model, RandomState& rng, std::int64_t num_layers);
+struct Gpt2Options {
+    std::int64_t num_layers;
+    std::int64_t d_model = 768;
+};
+
+/// GPT-2's start: matrices normal with standard deviation s = 0.02 √(768 / d_model), those that add
+/// to the residual stream (out_proj.weight, linear2.weight) s / √(2 num_layers), biases 0; weights
+/// of norms stay. At GPT-2's width s is its 0.02; a narrow model that starts with 0.02 hardly moves
+/// in its first thousand steps. Throws ValueError. Source: Radford et al. 2019, section 2.3, and
+/// OpenAI's code; 1 / √width as Glorot and Bengio 2010.
+void gpt2(Module& model, RandomState& rng, const Gpt2Options& options);
 
 }  // namespace glassgrad::init
