@@ -36,9 +36,8 @@ def count(program, work):
         ["valgrind", "--tool=callgrind", "--collect-atstart=no",
          "--toggle-collect=counted_steps", "--callgrind-out-file=/dev/null", program, work, "1"],
         env={**os.environ, **fixed}, capture_output=True, text=True, check=False)
-    if "unhandled instruction" in ran.stderr or "SIGILL" in ran.stderr:
-        skip("the program is built for a processor that valgrind is not; build it with "
-             "-DGLASSGRAD_ARCH=")
+    if "GLASSGRAD_ISA is 'avx2'" in ran.stderr:
+        skip("the counts are of AVX2, which this processor lacks")
     found = re.search(r"Collected : (\d+)", ran.stderr)
     if ran.returncode != 0 or not found:
         sys.exit(f"instructions: {work} failed with status {ran.returncode}:\n{ran.stderr}")
