@@ -21,7 +21,7 @@ class Names(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         before, after = map(float, re.search(
             r"train on: ([\d.]+) a letter before, ([\d.]+) after 150 steps", done.stdout).groups())
-        self.assertAlmostEqual(before, 3.26, delta=0.1)  # the logarithm of 26 tokens
+        self.assertAlmostEqual(before, 3.26, delta=0.3)  # the logarithm of 26 tokens, about
         self.assertLess(after, 2.6)
         lines = done.stdout.split("\n\n")[1].splitlines()
         self.assertEqual(len(lines), 12)

@@ -7,6 +7,7 @@ usage: command_test.py GLASSGRAD DATA
 import json
 import os
 import struct
+import re
 import subprocess
 import sys
 import tempfile
@@ -158,7 +159,8 @@ code, out, err = run("schema")
 check("schema prints the schema", json.loads(out)["$id"] == "urn:glassgrad-trace:1")
 code, out, err = run("version")
 check("version names library and format",
-      code == 0 and out.startswith("glassgrad ") and out.endswith("glassgrad-trace 1.0\n"), out)
+      code == 0 and re.fullmatch(r"glassgrad \S+, traces glassgrad-trace 1\.0, kernels \w+\n", out),
+      out)
 
 check_refused("a file that is not there is named", ["info", "absent.trace.json"], 1,
               "glassgrad: read_trace: absent.trace.json: cannot open: No such file or directory\n")
