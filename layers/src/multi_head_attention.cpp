@@ -1,6 +1,7 @@
 #include <glassgrad/autograd/grad_mode.hpp>
 #include <glassgrad/autograd/observer.hpp>
 #include <glassgrad/autograd/ops.hpp>
+#include <glassgrad/autograd/record.hpp>
 #include <glassgrad/layers/init.hpp>
 #include <glassgrad/layers/multi_head_attention.hpp>
 #include <glassgrad/tensor/detail/cached_attention.hpp>
@@ -135,6 +136,23 @@ void require_places(const Tensor& positions, const Shape& queries) {
                     "{}",
                     to_string(given), queries[2], queries[0]),
         "they are (tokens,) or (batch, tokens)");
+}
+
+/// Attention to keys and values where they lie, for those who measure an op like others.
+Variable attended_in_place(const Variable& query, const KeyValueCache& cache, double scale) {
+    static constexpr OpRow row{.name = "cached_attention",
+                               .forward = "y = softmax(q kᵀ scale, causal) v",
+                               .inputs = "q k v"};
+    Tensor value = detail::computed(
+        row,
+        [&] {
+            return detail::cached_attention(query.value(), cache.key_places(), cache.value_places(),
+                                            cache.length(), scale);
+        },
+        query);
+    if (!detail::observed()) return Variable(std::move(value));
+    const Variable inputs[] = {query, Variable(cache.key_places()), Variable(cache.value_places())};
+    return record_without_derivative(row, std::move(value), inputs);
 }
 
 LinearOptions linear_options(const MultiHeadAttentionOptions& options) {
@@ -279,9 +297,10 @@ MultiHeadAttentionPoints MultiHeadAttention::project(const Inputs& inputs) const
 bool MultiHeadAttention::continues(const Inputs& inputs, const MultiHeadAttentionPoints& p) const {
     const KeyValueCache* const cache = inputs.call.cache;
     const Mask& mask = inputs.call.mask;
-    return cache && inputs.itself && !inputs.every_step && !watched() && !detail::observed() &&
-           cache->length() > p.query.size(2) && (mask.is_causal() || p.query.size(2) == 1) &&
-           mask.shows_all_before() && !slopes_.defined() && dropout.active_p() == 0 &&
+    return cache && inputs.itself && !inputs.every_step && !watched() &&
+           !detail::values_observed() && cache->length() > p.query.size(2) &&
+           (mask.is_causal() || p.query.size(2) == 1) && mask.shows_all_before() &&
+           !slopes_.defined() && dropout.active_p() == 0 &&
            !(grad_enabled() && p.query.requires_grad());
 }
 
@@ -353,11 +372,9 @@ MultiHeadAttentionPoints MultiHeadAttention::attend(const Inputs& inputs) const 
     CacheGuard guard(inputs.call.cache);
     MultiHeadAttentionPoints p = project(inputs);
     if (continues(inputs, p)) {
-        const KeyValueCache& cache = *inputs.call.cache;
         const double scale =
             options_.scale.value_or(1 / std::sqrt(static_cast<double>(options_.head_dim)));
-        p.heads = Variable(detail::cached_attention(p.query.value(), cache.key_places(),
-                                                    cache.value_places(), cache.length(), scale));
+        p.heads = attended_in_place(p.query, *inputs.call.cache, scale);
         return finish(inputs, std::move(p), guard);
     }
     AttentionOpOptions options =

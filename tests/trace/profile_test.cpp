@@ -211,3 +211,21 @@ TEST_CASE("a profile is written whole or not at all") {
     CHECK(text == profile.chrome_trace());
     std::remove(path.c_str());
 }
+
+TEST_CASE("a profile of new tokens measures attention to keys where they lie") {
+    Model model;
+    const NoGrad no_grad;
+    DecoderCache cache;
+    model.gpt(slice(model.ids, 1, {.stop = 4}), {.cache = &cache});
+    const Tensor next = slice(model.ids, 1, {.start = 4, .stop = 5});
+    DecoderCache same = cache;
+    const Tensor expected = model.gpt(next, {.cache = &same}).value();
+    Profile profile;
+    {
+        const Observing watch(profile);
+        const Tensor logits = model.gpt(next, {.cache = &cache}).value();
+        CHECK(allclose(logits, expected, {.rtol = 0, .atol = 0}));
+    }
+    CHECK(row(profile.by_op(), "cached_attention").forward.calls == 2);
+    for (const ProfileRow& each : profile.by_op()) CHECK(each.name != "attention_scores");
+}
