@@ -128,11 +128,12 @@ struct Attend {
                           room.queries_packed.get() + i * panel * sizes.width, 0, panel,
                           {w, panel, false, nullptr});
         T factor = static_cast<T>(call.scale);
-        if (scores.adds()) {
+        // -inf stays what it is only when it is multiplied by a positive number.
+        if (scores.adds() || !(factor > 0)) {
             for (std::int64_t j = 0; j < count * panel; ++j) w[j] *= factor;
             factor = 1;
-            add_all(n, queries, keys, room);
         }
+        if (scores.adds()) add_all(n, queries, keys, room);
         scores.hide_turned(queries, keys, w, panel);
         const bool changed = attention.weigh(count, factor, w, room.top.get() + i * panel,
                                              room.total.get() + i * panel, room.by.get());

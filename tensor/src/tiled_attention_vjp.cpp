@@ -171,11 +171,11 @@ struct Tile {
             count, p.panel, width, queries.q_rows.get(), p.products.panel_rows * width,
             keys.k_columns.get() + i * p.panel * width, 0, p.panel, {w, p.panel, false, nullptr});
         T factor = static_cast<T>(p.call.scale);
-        if (p.scores.adds()) {
+        if (p.scores.adds() || !(factor > 0)) {
             for (std::int64_t j = 0; j < count * p.panel; ++j) w[j] *= factor;
             factor = 1;
-            p.scores.add_all(queries.n, queries.range, columns, w, p.panel);
         }
+        if (p.scores.adds()) p.scores.add_all(queries.n, queries.range, columns, w, p.panel);
         if (!p.scores.covers(queries.range, columns)) {
             p.scores.hide_by_order(queries.range, columns, w, p.panel);
         }

@@ -304,6 +304,21 @@ TEST_CASE("scores of any size keep their weights in f32 and f64") {
     }
 }
 
+TEST_CASE("a scale that is not positive shows no key that order or window hides") {
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
+        Case call(seed);
+        call.options.scale = seed % 2 == 0 ? -0.7 : 0.0;
+        call.options.causal = seed % 3 != 0;
+        call.options.window = seed % 3 == 1 ? 0 : 2;
+        if (seed % 4 != 0) call.options.mask = call.options.bias = call.options.alibi = Variable();
+        INFO(call.text);
+        const std::vector<Tensor> named = outcome(call, AttentionForm::named);
+        const std::vector<Tensor> tiled = outcome(call, AttentionForm::tiled);
+        REQUIRE(named.size() == tiled.size());
+        for (std::size_t i = 0; i < named.size(); ++i) CHECK(close(tiled[i], named[i], 1e-12));
+    }
+}
+
 TEST_CASE("long sequences go through tiles, unless somebody looks or asks for steps") {
     const auto op_of = [](std::int64_t length, AttentionForm form = AttentionForm::automatic) {
         return std::string(attend(leaves(1, length, 2), form).op());
