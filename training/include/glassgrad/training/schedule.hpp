@@ -94,8 +94,8 @@ struct LrFinderOptions {
 struct LrFinding {
     std::vector<double> rates;
     std::vector<double> losses;  ///< smoothed
-    /// Where the loss falls fastest over log lr, before it is least: beyond, it falls only from where
-    /// it has jumped to. 0 if it never falls.
+    /// Where the loss falls fastest over log lr, before it is least: beyond, it falls only from
+    /// where it has jumped to. 0 if it never falls.
     double suggestion = 0;
 };
 /// Raises the rate from step to step. `train` takes one step at a rate and returns its loss; the
