@@ -142,6 +142,7 @@ void require_places(const Tensor& positions, const Shape& queries) {
 Variable attended_in_place(const Variable& query, const KeyValueCache& cache, double scale) {
     static constexpr OpRow row{.name = "cached_attention",
                                .forward = "y = softmax(q kᵀ scale, causal) v",
+                               .backward = "",
                                .inputs = "q k v"};
     Tensor value = detail::computed(
         row,

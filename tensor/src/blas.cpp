@@ -173,6 +173,7 @@ void multiply_by_blas(std::int64_t m, std::int64_t n, std::int64_t k, const Oper
     call_blas(m, n, k, a, b, c);
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): T is a type
 #define GLASSGRAD_PRODUCTS(T)                                                                    \
     template void multiply_in_loops(std::int64_t, std::int64_t, std::int64_t, const Operand<T>&, \
                                     const Operand<T>&, T*, std::int64_t)
@@ -180,6 +181,7 @@ GLASSGRAD_PRODUCTS(float);
 GLASSGRAD_PRODUCTS(double);
 GLASSGRAD_PRODUCTS(std::int64_t);
 #undef GLASSGRAD_PRODUCTS
+// NOLINTEND(bugprone-macro-parentheses)
 template void multiply_by_blas(std::int64_t, std::int64_t, std::int64_t, const Operand<float>&,
                                const Operand<float>&, const Target<float>&);
 template void multiply_by_blas(std::int64_t, std::int64_t, std::int64_t, const Operand<double>&,

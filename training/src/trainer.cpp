@@ -98,7 +98,7 @@ LrFinding Trainer::find_lr(const LrFinderOptions& options) {
         resume(before);
     };
     try {
-        const LrFinding found = glassgrad::find_lr(
+        LrFinding found = glassgrad::find_lr(
             [&](double rate) {
                 try {
                     return step_at(rate).loss;

@@ -41,6 +41,7 @@ template <bool Centred, class T>
 void norm(N rows, N n, const T* x, const T* weight, const T* bias, double eps, T* y) {
     for (N r = 0; r < rows; ++r, x += n, y += n) {
         const Measure<T> m = measure<Centred>(n, x, eps);
+        // NOLINTNEXTLINE(bugprone-branch-clone): pragmas look alike to it
         if (weight && bias) {
 #pragma omp simd
             for (N i = 0; i < n; ++i) y[i] = mul_add(m.of(x[i]), weight[i], bias[i]);

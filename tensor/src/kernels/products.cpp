@@ -57,6 +57,7 @@ void unpack(std::int64_t lines, std::int64_t k, const T* x, T* out, std::int64_t
     for (; i + 4 <= lines; i += 4) {
         std::int64_t p = 0;
         for (; p + 4 <= k; p += 4)
+            // NOLINTNEXTLINE(readability-suspicious-call-argument): a panel's step is its width
             turn(x + p * width + i, width, out + i * line_step + p, line_step);
         for (; p < k; ++p) {
             for (int q = 0; q < 4; ++q) out[(i + q) * line_step + p] = x[p * width + i + q];

@@ -29,7 +29,7 @@ GLASSGRAD_INLINE T largest_number(std::int64_t n, const T* x) noexcept {
     constexpr std::int64_t lanes = 32;
     const auto larger = [](T a, T b) { return b > a ? b : a; };
     T tops[lanes];
-    for (std::int64_t k = 0; k < lanes; ++k) tops[k] = -std::numeric_limits<T>::infinity();
+    for (T& each : tops) each = -std::numeric_limits<T>::infinity();
     std::int64_t i = 0;
     for (; i + lanes <= n; i += lanes) {
         for (std::int64_t k = 0; k < lanes; ++k) tops[k] = larger(tops[k], x[i + k]);

@@ -139,7 +139,7 @@ class Trainer {
 
   private:
     double lr() const;
-    StepReport step_at(double lr);
+    StepReport step_at(double rate);
     void zero_grad();
     std::int64_t micro_batches() const { return options_.batch_size / options_.micro_batch; }
     Variable micro_loss(std::int64_t number);

@@ -38,7 +38,7 @@ struct AttentionShapes {
     DType dtype;
 };
 /// Throws ShapeError, TypeError or ValueError unless all of it fits together.
-HeadGroups check_attention(const AttentionShapes& shapes, const SdpaOptions& options);
+HeadGroups check_attention(const AttentionShapes& given, const SdpaOptions& options);
 /// boolean (query, key): true up to key i + (keys - queries).
 Tensor causal_mask(std::int64_t queries, std::int64_t keys);
 /// boolean (query, key): true at a distance below `window` from i + (keys - queries).
