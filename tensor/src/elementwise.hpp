@@ -136,17 +136,10 @@ Tensor map_kernel(std::string_view op, const Tensor& x, const F& choose) {
 /// y = kernel(number, x).
 template <class F>
 Tensor map_kernel(std::string_view op, const Tensor& x, double number, const F& choose) {
-    require_defined(op, x);
-    return with_float(op, x.dtype(), [&](auto type) {
-        using T = typename decltype(type)::type;
-        const auto kernel = choose(kernels<T>().map);
-        const T* in = x.data<T>();
-        Tensor result = Tensor::empty(x.shape(), x.dtype());
-        T* out = result.mutable_data<T>();
-        write_elements(result.numel(), out, [&](std::int64_t begin, std::int64_t n, T* to) {
-            kernel(n, static_cast<T>(number), in + begin, to);
-        });
-        return result;
+    return map_kernel(op, x, [&](const auto& maps) {
+        return [kernel = choose(maps), number](std::int64_t n, const auto* in, auto* to) {
+            kernel(n, static_cast<std::remove_cvref_t<decltype(*to)>>(number), in, to);
+        };
     });
 }
 
