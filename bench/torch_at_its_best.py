@@ -6,6 +6,8 @@ import sys
 
 # The build of OpenBLAS that uses OpenMP, as PyTorch does; with the other one two pools fight.
 OPENMP_BLAS = "/usr/lib/x86_64-linux-gnu/openblas-openmp"
+# Where a shell holds OpenBLAS to kernels of older processors, a peer would run at half its speed.
+HOLD_BACK = "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"
 
 
 def restart_with(threads):
@@ -16,6 +18,9 @@ def restart_with(threads):
     else:
         print("PyTorch is slow on more than one thread: libopenblas0-openmp is not installed",
               file=sys.stderr)
-    if any(os.environ.get(name) != value for name, value in wanted.items()):
+    held_back = [name for name in HOLD_BACK if name in os.environ]
+    if held_back or any(os.environ.get(name) != value for name, value in wanted.items()):
+        for name in held_back:
+            del os.environ[name]
         os.environ.update(wanted)
         os.execv(sys.executable, [sys.executable, *sys.argv])
