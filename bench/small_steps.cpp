@@ -65,8 +65,8 @@ struct TinyTraining {
     }
     void step() {
         backward(cross_entropy(model(ids), Variable(targets)));
-        clip_grad_norm(parameters, 1);
-        optimizer.step();
+        const double norm = grad_norm(parameters);
+        optimizer.step({.grad_scale = clip_scale(norm, 1)});
         optimizer.zero_grad();
     }
 };

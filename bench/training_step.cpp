@@ -119,8 +119,8 @@ void measure(const Arguments& given) {
         const double forward = bench::seconds();
         backward(loss);
         const double middle = bench::seconds();
-        clip_grad_norm(parameters, 1);
-        optimizer.step();
+        const double norm = grad_norm(parameters);
+        optimizer.step({.grad_scale = clip_scale(norm, 1)});
         const double end = bench::seconds();
         if (!given.save.empty()) print("loss", loss.item(), "");
         if (step < 0) continue;

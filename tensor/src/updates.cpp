@@ -51,6 +51,7 @@ void sgd_update(Tensor& w, const Tensor& g, Tensor& velocity, const SgdStep& ste
         T* pw = w.mutable_data<T>();
         T* pv = velocity.defined() ? velocity.mutable_data<T>() : nullptr;
         const T* pg = g.data<T>();
+        const T scale = static_cast<T>(step.grad_scale);
         const T lr = static_cast<T>(step.lr);
         const T momentum = static_cast<T>(step.momentum);
         const T share = static_cast<T>(1 - step.dampening);
@@ -58,7 +59,8 @@ void sgd_update(Tensor& w, const Tensor& g, Tensor& velocity, const SgdStep& ste
         const bool first = step.first;
         const bool nesterov = step.nesterov;
         return [=](std::int64_t i) {
-            T direction = decay == 0 ? pg[i] : pg[i] + decay * pw[i];
+            const T gradient = scale * pg[i];
+            T direction = decay == 0 ? gradient : gradient + decay * pw[i];
             if (pv) {
                 pv[i] = first ? direction : momentum * pv[i] + share * direction;
                 direction = nesterov ? direction + momentum * pv[i] : pv[i];
@@ -72,6 +74,7 @@ void adam_update(Tensor& w, const Tensor& g, Tensor& mean, Tensor& square, const
     with_float("adam", w.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         const AdamFactors<T> factors{
+            .scale = static_cast<T>(step.grad_scale),
             .beta1 = static_cast<T>(step.beta1),
             .rest1 = static_cast<T>(1 - step.beta1),
             .beta2 = static_cast<T>(step.beta2),
@@ -98,6 +101,7 @@ void lion_update(Tensor& w, const Tensor& g, Tensor& mean, const LionStep& step)
         T* pw = w.mutable_data<T>();
         T* pm = mean.mutable_data<T>();
         const T* pg = g.data<T>();
+        const T scale = static_cast<T>(step.grad_scale);
         const T lr = static_cast<T>(step.lr);
         const T beta1 = static_cast<T>(step.beta1);
         const T beta2 = static_cast<T>(step.beta2);
@@ -105,11 +109,12 @@ void lion_update(Tensor& w, const Tensor& g, Tensor& mean, const LionStep& step)
         const T rest2 = static_cast<T>(1 - step.beta2);
         const T keep = static_cast<T>(1 - step.lr * step.weight_decay);
         return [=](std::int64_t i) {
-            const T blended = beta1 * pm[i] + rest1 * pg[i];
+            const T gradient = scale * pg[i];
+            const T blended = beta1 * pm[i] + rest1 * gradient;
             // NaN stays: a comparison would turn it into a step of a full lr.
             const T sign = blended > 0 ? T{1} : blended < 0 ? T{-1} : blended;
             pw[i] = keep * pw[i] - lr * sign;
-            pm[i] = beta2 * pm[i] + rest2 * pg[i];
+            pm[i] = beta2 * pm[i] + rest2 * gradient;
         };
     });
 }

@@ -264,7 +264,8 @@ TEMPLATE_TEST_CASE("a step of Adam is its formula, in each set of instructions",
                    double) {
     using T = TestType;
     using W = Wide<T>;
-    const AdamFactors<T> f{T(0.9), T(0.1), T(0.99), T(0.01), T(1e-8), T(0.01), T(0.3), T(0.5), 0};
+    const AdamFactors<T> f{T(0.7),  T(0.9),  T(0.1), T(0.99), T(0.01),
+                           T(1e-8), T(0.01), T(0.3), T(0.5),  0};
     for (const InstructionSet& set : instruction_sets()) {
         CAPTURE(set.name);
         const KernelTable table = set.kernels();
@@ -281,8 +282,9 @@ TEMPLATE_TEST_CASE("a step of Adam is its formula, in each set of instructions",
             of<T>(table).update.adam(n, f, g.data(), got[0].data(), got[1].data(), got[2].data());
             double worst_of_all = 0;
             for (std::size_t i = 0; i < size; ++i) {
-                const W m = W{f.beta1} * mean[i] + W{f.rest1} * g[i];
-                const W s = W{f.beta2} * square[i] + W{f.rest2} * g[i] * g[i];
+                const W gradient = W{f.scale} * g[i];
+                const W m = W{f.beta1} * mean[i] + W{f.rest1} * gradient;
+                const W s = W{f.beta2} * square[i] + W{f.rest2} * gradient * gradient;
                 const W v = W{f.keep} * w[i] - W{f.size} * m / (std::sqrt(s) / f.root + f.eps);
                 for (const auto& [a, b] :
                      {std::pair{got[0][i], v}, {got[1][i], m}, {got[2][i], s}}) {

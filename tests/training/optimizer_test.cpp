@@ -113,6 +113,49 @@ TEST_CASE("optimizers go where PyTorch's go, over a hundred steps") {
     check_run(expected["muon tall"], tall, muon({.momentum = 0.9, .nesterov = false}));
 }
 
+TEST_CASE("a scale of the gradients is what clipping before does") {
+    const auto muon = [](Model& model) {
+        return std::make_unique<Muon>(decay_matrices(model, 0.1), MuonOptions{});
+    };
+    const std::vector<std::pair<std::string, Make>> all{
+        {"sgd", of<SGD>(SgdOptions{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.3})},
+        {"adam", of<Adam>(AdamOptions{.lr = 0.02, .weight_decay = 0.3})},
+        {"adamw", of<AdamW>(AdamOptions{.lr = 0.02, .weight_decay = 0.3})},
+        {"lion", of<Lion>(LionOptions{.lr = 0.01})},
+        {"muon", muon},
+    };
+    for (const auto& [name, make] : all) {
+        CAPTURE(name);
+        Model clipped({3, 4}, name != "muon");
+        Model scaled({3, 4}, name != "muon");
+        const auto one = make(clipped);
+        const auto other = make(scaled);
+        for (std::int64_t t = 0; t < 5; ++t) {
+            clipped.set_gradients(t);
+            clip_grad_norm(clipped.parameters(), 0.5);
+            one->step();
+            scaled.set_gradients(t);
+            const double norm = grad_norm(scaled.parameters());
+            REQUIRE(norm > 0.5);
+            other->step({.grad_scale = clip_scale(norm, 0.5)});
+            CHECK(grad_norm(scaled.parameters()) == norm);
+            for (std::size_t i = 0; i < clipped.parameters().size(); ++i) {
+                const Tensor a = clipped.parameters()[i].value();
+                CHECK(max(abs(a - scaled.parameters()[i].value())).item() < 1e-14);
+            }
+        }
+        CHECK(text_of<ValueError>([&] {
+                  other->step({.grad_scale = NAN});
+              }).ends_with("grad_scale nan must be finite and not negative"));
+    }
+    CHECK(clip_scale(4, 5) == 1);
+    CHECK(clip_scale(INFINITY, 5) == 1);
+    CHECK(clip_scale(NAN, 5) == 1);
+    CHECK(clip_scale(0, 5) == 1);
+    CHECK(text_of<ValueError>([] { clip_scale(1, 0); }) ==
+          "clip_scale: max_norm 0 must be positive");
+}
+
 TEST_CASE("AdamW in f32 is within rounding of f64, and decays the old value by the rate") {
     // w 1, gradients .5, -.25, .125, lr .1, decay .1.
     for (const DType dtype : {f64, f32}) {

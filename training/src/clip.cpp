@@ -51,10 +51,16 @@ double grad_norm(const std::vector<Variable>& parameters) {
     return scaled_norm(parameters);
 }
 
+double clip_scale(double norm, double max_norm) {
+    require_positive("clip_scale", "max_norm", max_norm);
+    return std::isfinite(norm) && norm > max_norm ? max_norm / (norm + 1e-6) : 1;
+}
+
 double clip_grad_norm(const std::vector<Variable>& parameters, double max_norm) {
     require_positive("clip_grad_norm", "max_norm", max_norm);
     const double size = grad_norm(parameters);
-    if (!std::isfinite(size) || size <= max_norm) return size;
+    const double factor = clip_scale(size, max_norm);
+    if (factor == 1) return size;
     std::vector<Tensor*> gradients;
     gradients.reserve(parameters.size());
     for (const Variable& each : parameters) {
@@ -64,7 +70,7 @@ double clip_grad_norm(const std::vector<Variable>& parameters, double max_norm) 
     std::sort(gradients.begin(), gradients.end(), std::less<>());
     gradients.erase(std::unique(gradients.begin(), gradients.end()), gradients.end());
     for (Tensor* each : gradients) detail::own(*each);
-    for (Tensor* each : gradients) *each *= max_norm / (size + 1e-6);
+    for (Tensor* each : gradients) *each *= factor;
     return size;
 }
 

@@ -74,7 +74,8 @@ void Optimizer::zero_grad() {
     for (Slot& slot : slots_) slot.parameter.zero_grad();
 }
 
-void Optimizer::step() {
+void Optimizer::step(const StepOptions& options) {
+    require_size(op_, "grad_scale", options.grad_scale);
     const auto for_each = [&](const auto& f) {
         for (Slot& slot : slots_) {
             if (const Tensor* gradient = detail::gradient_of(slot.parameter)) f(slot, *gradient);
@@ -85,7 +86,7 @@ void Optimizer::step() {
         for (Tensor& state : slot.state) {
             if (!state.defined()) state = zeros(gradient.shape(), gradient.dtype());
         }
-        slot.direction = direction(slot, gradient);
+        slot.direction = direction(slot, gradient, options.grad_scale);
     });
     // What others hold is copied here, so that no write has to.
     for_each([](Slot& slot, const Tensor&) {
@@ -96,6 +97,7 @@ void Optimizer::step() {
         ++slot.updates;
         const ParameterGroup& group = groups_[slot.group];
         update(slot, {.gradient = gradient,
+                      .grad_scale = options.grad_scale,
                       .direction = slot.direction,
                       .lr = lr_ * group.lr_scale,
                       .weight_decay = group.weight_decay});

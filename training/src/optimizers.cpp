@@ -78,7 +78,8 @@ void SGD::update(Slot& slot, const Step& step) {
     Tensor none;
     detail::sgd_update(slot.parameter.mutable_value(), step.gradient,
                        slot.state.empty() ? none : slot.state[0],
-                       {.lr = step.lr,
+                       {.grad_scale = step.grad_scale,
+                        .lr = step.lr,
                         .momentum = options_.momentum,
                         .dampening = options_.dampening,
                         .weight_decay = step.weight_decay,
@@ -105,7 +106,8 @@ void Adam::update(Slot& slot, const Step& step) {
         corrected_ = slot.updates;
     }
     detail::adam_update(slot.parameter.mutable_value(), step.gradient, slot.state[0], slot.state[1],
-                        {.lr = step.lr,
+                        {.grad_scale = step.grad_scale,
+                         .lr = step.lr,
                          .beta1 = options_.beta1,
                          .beta2 = options_.beta2,
                          .eps = options_.eps,
@@ -127,7 +129,8 @@ Lion::Lion(std::vector<ParameterGroup> groups, const LionOptions& options)
 
 void Lion::update(Slot& slot, const Step& step) {
     detail::lion_update(slot.parameter.mutable_value(), step.gradient, slot.state[0],
-                        {.lr = step.lr,
+                        {.grad_scale = step.grad_scale,
+                         .lr = step.lr,
                          .beta1 = options_.beta1,
                          .beta2 = options_.beta2,
                          .weight_decay = step.weight_decay});
@@ -164,8 +167,8 @@ Tensor Muon::orthogonal(const Tensor& matrix, std::int64_t iterations) {
     return tall ? transpose(x) : x;
 }
 
-Tensor Muon::direction(const Slot& slot, const Tensor& gradient) const {
-    const double rest = 1 - options_.momentum;
+Tensor Muon::direction(const Slot& slot, const Tensor& gradient, double grad_scale) const {
+    const double rest = (1 - options_.momentum) * grad_scale;
     Tensor mean = scale(gradient, rest);
     if (slot.updates > 0) mean = scale(slot.state[0], options_.momentum) + mean;
     if (options_.nesterov) mean = scale(gradient, rest) + scale(mean, options_.momentum);
@@ -175,7 +178,8 @@ Tensor Muon::direction(const Slot& slot, const Tensor& gradient) const {
 void Muon::update(Slot& slot, const Step& step) {
     const Shape& shape = slot.parameter.shape();
     const double ratio = static_cast<double>(shape[0]) / static_cast<double>(shape[1]);
-    detail::blend(slot.state[0], options_.momentum, step.gradient, 1 - options_.momentum);
+    detail::blend(slot.state[0], options_.momentum, step.gradient,
+                  (1 - options_.momentum) * step.grad_scale);
     detail::blend(slot.parameter.mutable_value(), 1 - step.lr * step.weight_decay, step.direction,
                   -step.lr * std::sqrt(std::max(1.0, ratio)));
 }

@@ -138,13 +138,13 @@ StepReport Trainer::step_at(double rate) {
     loss /= count;
     tree.finish(1 / count);
     if (options_.clip_value > 0) clip_grad_value(parameters_, options_.clip_value);
-    const double norm =
-        options_.clip > 0 ? clip_grad_norm(parameters_, options_.clip) : grad_norm(parameters_);
+    const double norm = grad_norm(parameters_);
     require_finite(loss, norm);
 
+    const double grad_scale = options_.clip > 0 ? clip_scale(norm, options_.clip) : 1;
     for (const auto& each : optimizers_) {
         each->set_lr(rate);
-        each->step();
+        each->step({.grad_scale = grad_scale});
     }
     zero_grad();
     if (average_) average_->update();

@@ -97,10 +97,10 @@ struct Rows {
     NormVjp layer_norm_vjp, rms_norm_vjp;
 };
 
-/// The numbers of a step of Adam, as `adam_update` computes them.
+/// The numbers of a step of Adam, as `adam_update` computes them; `scale` of the gradient.
 template <class T>
 struct AdamFactors {
-    T beta1, rest1, beta2, rest2, eps, size, root, keep, decay;
+    T scale, beta1, rest1, beta2, rest2, eps, size, root, keep, decay;
 };
 
 /// Steps of optimizers, in place.

@@ -13,7 +13,7 @@ void adam(N n, const AdamFactors<T>& f, const T* g, T* w, T* mean, T* square) {
 #pragma omp simd
     for (N i = 0; i < n; ++i) {
         const T value = by.keep * w[i];
-        const T gradient = g[i] + by.decay * w[i];
+        const T gradient = by.scale * g[i] + by.decay * w[i];
         const T m = by.beta1 * mean[i] + by.rest1 * gradient;
         const T s = by.beta2 * square[i] + by.rest2 * gradient * gradient;
         mean[i] = m;

@@ -11,10 +11,14 @@ namespace glassgrad {
 /// overflows; 0 when there are none, NaN if one element is NaN.
 double grad_norm(const std::vector<Variable>& parameters);
 
-/// Multiplies all gradients by max_norm / norm if the norm is larger, as
-/// torch.nn.utils.clip_grad_norm_ (which divides by norm + 1e-6). Zeros stay zeros. Returns the
-/// norm before. A norm that isn't finite changes nothing: the caller decides what a lost step
-/// means. Throws ValueError unless max_norm > 0.
+/// What brings gradients of this norm within `max_norm`: max_norm / (norm + 1e-6) if the norm is
+/// larger, 1 if it isn't or isn't finite. Throws ValueError unless max_norm > 0.
+double clip_scale(double norm, double max_norm);
+
+/// Multiplies all gradients by `clip_scale` of their norm, as torch.nn.utils.clip_grad_norm_. Zeros
+/// stay zeros. Returns the norm before. A norm that isn't finite changes nothing: the caller
+/// decides what a lost step means. `Optimizer::step` does the same on the way. Throws ValueError
+/// unless max_norm > 0.
 double clip_grad_norm(const std::vector<Variable>& parameters, double max_norm);
 
 /// Puts each element of each gradient in ±limit; NaN stays. Throws ValueError unless limit > 0.

@@ -21,6 +21,12 @@ struct ParameterGroup {
 /// axes, with `weight_decay`; vectors (biases, norms) without, as GPT-2 and nanoGPT do it.
 std::vector<ParameterGroup> decay_matrices(const Module& model, double weight_decay);
 
+struct StepOptions {
+    /// Of all gradients as they are read, which stay as they are: what `clip_grad_norm` does,
+    /// without a pass of its own, when it is `clip_scale(norm, max_norm)`.
+    double grad_scale = 1;
+};
+
 /// Base of the optimizers.
 ///
 /// A step reads each parameter's gradient and writes its value. A parameter without a gradient is
@@ -33,8 +39,9 @@ class Optimizer {
     Optimizer(const Optimizer&) = delete;
     Optimizer& operator=(const Optimizer&) = delete;
 
-    /// Updates all parameters from their gradients.
-    void step();
+    /// Updates all parameters from their gradients. Throws ValueError unless the scale is finite
+    /// and not negative.
+    void step(const StepOptions& options = {});
     /// Forgets the gradients.
     void zero_grad();
 
@@ -71,6 +78,7 @@ class Optimizer {
 
     struct Step {
         const Tensor& gradient;
+        double grad_scale;
         const Tensor& direction;  ///< what `direction` gave
         double lr;
         double weight_decay;
@@ -79,7 +87,9 @@ class Optimizer {
     /// Throws ValueError or ShapeError when a slot cannot be updated at all.
     virtual void check(const Slot&) const {}
     /// What takes memory to compute, before anything is written.
-    virtual Tensor direction(const Slot&, const Tensor& /*gradient*/) const { return {}; }
+    virtual Tensor direction(const Slot&, const Tensor& /*gradient*/, double /*grad_scale*/) const {
+        return {};
+    }
     /// Writes. Memory is taken, shapes and types are right: doesn't throw.
     virtual void update(Slot& slot, const Step& step) = 0;
 

@@ -99,7 +99,7 @@ class Muon : public Optimizer {
 
   private:
     void check(const Slot& slot) const override;
-    Tensor direction(const Slot& slot, const Tensor& gradient) const override;
+    Tensor direction(const Slot& slot, const Tensor& gradient, double grad_scale) const override;
     void update(Slot& slot, const Step& step) override;
     const MuonOptions options_;
 };

@@ -104,9 +104,8 @@ struct RunResult {
 ///         tree.add(i);
 ///     }
 ///     tree.finish(1.0 / micro_batches);
-///     clip_grad_norm(model.parameters(), 1);
 ///     optimizer.set_lr(schedule(step));
-///     optimizer.step();
+///     optimizer.step({.grad_scale = clip_scale(grad_norm(model.parameters()), 1)});
 ///     optimizer.zero_grad();
 class Trainer {
   public:

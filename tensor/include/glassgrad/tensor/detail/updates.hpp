@@ -14,6 +14,7 @@ void own(Tensor& x);
 double sum_of_squares(const Tensor& x);
 
 struct SgdStep {
+    double grad_scale;  ///< of the gradient as it is read, here and below
     double lr;
     double momentum;
     double dampening;
@@ -25,6 +26,7 @@ struct SgdStep {
 void sgd_update(Tensor& w, const Tensor& g, Tensor& velocity, const SgdStep& step);
 
 struct AdamStep {
+    double grad_scale;
     double lr;
     double beta1;
     double beta2;
@@ -37,6 +39,7 @@ struct AdamStep {
 void adam_update(Tensor& w, const Tensor& g, Tensor& mean, Tensor& square, const AdamStep& step);
 
 struct LionStep {
+    double grad_scale;
     double lr;
     double beta1;
     double beta2;
