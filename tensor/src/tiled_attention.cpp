@@ -6,6 +6,7 @@
 #include "kernels/kernels.hpp"
 #include "scratch.hpp"
 #include "tiled_scores.hpp"
+#include "whole_attention.hpp"
 
 #include <glassgrad/tensor/ops.hpp>
 
@@ -114,7 +115,7 @@ struct Attend {
         products.pack_rows(sizes.value_width, keys.size(), v + sizes.v_at.at(n, keys.begin), 1,
                            sizes.v_at.row, room.values.get());
         const std::int64_t count = rounded_up(sizes.value_width, products.panel_rows) * keys.size();
-        room.finite = attention.finite(count, room.values.get());
+        room.finite = attention.finite(1, count, room.values.get(), count);
         if (!room.finite) bound(room.values.get(), count);
     }
     /// Adds what the queries of panel i get from `keys`, the first of the `packed` ones.
@@ -266,7 +267,11 @@ TiledResult attend_in_tiles(const Tensor& q, const Tensor& k, const Tensor& v,
         call.heads > 0 ? v.shape().back() / call.kv_heads * call.heads : v.shape().back();
     Shape rows = heads_shape(q.shape(), call.heads);
     rows[rows.rank() - 1] = 2;
-    TiledResult result{Tensor::empty(shape, q.dtype()), Tensor::empty(rows, f64)};
+    TiledResult result{Tensor::empty(shape, q.dtype()), Tensor::empty(rows, f64), Tensor()};
+    if (takes_whole_rows(k, call)) {
+        attend_whole_rows(q, k, v, call, result);
+        return result;
+    }
     with_float("scaled_dot_product_attention", q.dtype(), [&](auto type) {
         Attend<typename decltype(type)::type>(q, k, v, call, result).run();
     });

@@ -7,6 +7,7 @@
 #include "kernels/kernels.hpp"
 #include "scratch.hpp"
 #include "tiled_scores.hpp"
+#include "whole_attention.hpp"
 
 #include <glassgrad/tensor/detail/finite.hpp>
 #include <glassgrad/tensor/ops.hpp>
@@ -339,7 +340,7 @@ class PartGrad {
             [&](std::int64_t, std::int64_t d, std::int64_t j) {
                 return values[j * s.k_at.row + d];
             },
-            sums.get());
+            sums.get(), s.width);
         for (std::int64_t i = 0; i < count; ++i) {
             for (std::int64_t d = 0; d < s.width; ++d) {
                 out[i * s.q_at.row + d] += sums.get()[i * s.width + d];
@@ -459,11 +460,17 @@ TiledGradients attend_in_tiles_vjp(const Tensor& q, const Tensor& k, const Tenso
     };
     TiledGradients out{room(wanted.q, q), room(wanted.k, k), room(wanted.v, v),
                        room(wanted.mask, call.mask), room(wanted.bias, call.bias)};
+    bool inputs = wanted.q || wanted.k || wanted.v;
+    if (inputs && takes_whole_rows(k, call)) {
+        whole_rows_vjp(q, k, v, call, result, gy, out);
+        inputs = false;
+    }
+    if (!inputs && !wanted.mask && !wanted.bias) return out;
     with_float("scaled_dot_product_attention", q.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         Pull<T> pull(q, k, v, call, result, gy);
         pull.dots = row_dots<T>(pull, result.output.data<T>());
-        if (wanted.q || wanted.k || wanted.v) inputs_grad(pull, out);
+        if (inputs) inputs_grad(pull, out);
         if (wanted.mask) added_grad(pull, pull.scores.mask(), out.mask);
         if (wanted.bias) added_grad(pull, pull.scores.bias(), out.bias);
     });

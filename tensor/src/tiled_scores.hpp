@@ -219,6 +219,23 @@ class TileScores {
         return {columns.begin, std::max(columns.begin, end)};
     }
 
+    /// The keys that some query of `rows` may see, as far as order and window say.
+    Range keys_of(const Range& rows) const noexcept {
+        const std::int64_t begin = std::max<std::int64_t>(0, first_key(position(rows.begin)));
+        const std::int64_t end = std::min(sizes_.keys, end_of_keys(position(rows.end - 1)));
+        return {begin, std::max(begin, end)};
+    }
+    /// The queries that may see some key of `columns`; may reach beyond the first and the last.
+    Range queries_of(const Range& columns) const noexcept {
+        const std::int64_t shift = sizes_.keys - sizes_.queries;
+        const std::int64_t all = sizes_.queries + sizes_.keys;
+        const std::int64_t begin = call_.causal  ? columns.begin
+                                   : window_ > 0 ? columns.begin - window_ + 1
+                                                 : -all;
+        const std::int64_t end = window_ > 0 ? columns.end + window_ - 1 : 2 * all;
+        return {begin - shift, end - shift};
+    }
+
     /// Which weights of the tile dropout keeps: those that it keeps in the named form.
     void draw_kept(std::int64_t n, const Range& rows, const Range& columns, bool* out) const {
         const auto count = static_cast<std::size_t>(columns.size());
@@ -285,15 +302,15 @@ void bound(T* x, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i) x[i] = std::isfinite(x[i]) ? x[i] : T{0};
 }
 
-/// Makes good for bounded values in sums (m, n) of weights times values: a value that isn't finite
-/// gives to those whose weight isn't 0. `weight_at(i, j, p)` is what sum (i, j) takes of value p,
-/// `value_at(i, j, p)` that value.
+/// Makes good for bounded values in sums (m, n), rows `row` apart, of weights times values: a value
+/// that isn't finite gives to those whose weight isn't 0. `weight_at(i, j, p)` is what sum (i, j)
+/// takes of value p, `value_at(i, j, p)` that value.
 template <class T, class WeightAt, class ValueAt>
 void add_unbounded(std::int64_t m, std::int64_t n, std::int64_t k, const WeightAt& weight_at,
-                   const ValueAt& value_at, T* sums) {
+                   const ValueAt& value_at, T* sums, std::int64_t row) {
     for (std::int64_t i = 0; i < m; ++i) {
         for (std::int64_t j = 0; j < n; ++j) {
-            T& sum = sums[i * n + j];
+            T& sum = sums[i * row + j];
             for (std::int64_t p = 0; p < k; ++p) {
                 const T weight = weight_at(i, j, p);
                 if (weight == 0 || std::isfinite(value_at(i, j, p))) continue;
@@ -334,7 +351,7 @@ void take_weighted(const ProductKernels<T>& products, std::int64_t k, std::int64
         width, panel, k,
         [&](std::int64_t, std::int64_t j, std::int64_t p) { return weights[p * panel + j]; },
         [&](std::int64_t i, std::int64_t, std::int64_t p) { return values[p * row + i]; },
-        sums.get());
+        sums.get(), panel);
     for (std::int64_t i = 0; i < width * panel; ++i) out[i] += sums.get()[i];
 }
 

@@ -3,6 +3,8 @@
 
 #include "autograd/support/checks.hpp"
 
+#include <glassgrad/tensor/detail/tiled_attention.hpp>
+
 #include <algorithm>
 #include <limits>
 
@@ -142,19 +144,22 @@ struct Names final : Observer {
 TEST_CASE("in tiles and step by step, attention and its gradients are the same") {
     int blind = 0;
     for (std::uint64_t seed = 0; seed < 400; ++seed) {
-        const Case call(seed);
+        Case call(seed);
         INFO(call.text);
         const std::vector<Tensor> named = outcome(call, AttentionForm::named);
-        const std::vector<Tensor> tiled = outcome(call, AttentionForm::tiled);
-        REQUIRE(named.size() == tiled.size());
-        for (std::size_t i = 0; i < named.size(); ++i) {
-            INFO(parts[i]);
-            CHECK(close(tiled[i], named[i], 1e-12));
+        for (const std::int64_t tile : {call.options.tile, std::int64_t{0}}) {
+            call.options.tile = tile;
+            const std::vector<Tensor> tiled = outcome(call, AttentionForm::tiled);
+            REQUIRE(named.size() == tiled.size());
+            for (std::size_t i = 0; i < named.size(); ++i) {
+                INFO(parts[i] << " in tiles of " << tile);
+                CHECK(close(tiled[i], named[i], 1e-12));
+            }
+            blind += has_empty_row(tiled[0]) ? 1 : 0;
         }
-        blind += has_empty_row(tiled[0]) ? 1 : 0;
     }
     // Rows without a key are among them.
-    CHECK(blind > 40);
+    CHECK(blind > 80);
 }
 
 TEST_CASE("what tiles hide leaks into no bit of output and gradients") {
@@ -172,6 +177,7 @@ TEST_CASE("what tiles hide leaks into no bit of output and gradients") {
         for (std::int64_t i = 0; i < queries; ++i) seen.set({i, key}, 0);
         for (std::int64_t j = 0; j < keys; ++j) seen.set({query, j}, 0);
         call.options.mask = Variable(seen);
+        if (seed % 2 == 0) call.options.tile = 0;
         const auto planted = [&](double wild) {
             Case other = call;
             const auto fill = [wild](Tensor& x, std::int64_t row) {
@@ -200,8 +206,10 @@ TEST_CASE("what tiles hide leaks into no bit of output and gradients") {
 
 TEST_CASE("values that are infinite or NaN reach those who see them, as in the named form") {
     for (const double wild : {inf, -inf, std::numeric_limits<double>::quiet_NaN()}) {
-        for (const int which : {0, 1, 2, 3}) {
-            INFO(wild << " in input " << which);
+        for (const int drawn : {0, 1, 2, 3, 4, 5, 6, 7}) {
+            const int which = drawn % 4;
+            const std::int64_t tile = drawn < 4 ? 2 : 0;
+            INFO(wild << " in input " << which << ", tiles of " << tile);
             std::vector<Tensor> x{uneven({6, 3}, -2, 2, 1), uneven({7, 3}, -2, 2, 2),
                                   uneven({7, 2}, -2, 2, 3), uneven({6, 7}, -2, 2, 4)};
             x[static_cast<std::size_t>(which)].set({4, 1}, wild);
@@ -209,8 +217,8 @@ TEST_CASE("values that are infinite or NaN reach those who see them, as in the n
             for (const AttentionForm form : {AttentionForm::named, AttentionForm::tiled}) {
                 const Variable q = parameter(x[0]), k = parameter(x[1]), v = parameter(x[2]);
                 const Variable bias = parameter(x[3]);
-                const Variable y =
-                    scaled_dot_product_attention(q, k, v, {.bias = bias, .form = form, .tile = 2});
+                const Variable y = scaled_dot_product_attention(
+                    q, k, v, {.bias = bias, .form = form, .tile = tile});
                 auto& all = of_form[form == AttentionForm::tiled ? 1 : 0];
                 all.push_back(y.value());
                 for (const Variable& g : grad({sum(y)}, {q, k, v, bias})) {
@@ -229,6 +237,61 @@ TEST_CASE("values that are infinite or NaN reach those who see them, as in the n
     }
 }
 
+TEST_CASE("texts of several panels are attended to whole as in the named form") {
+    struct Sizes {
+        std::int64_t queries, keys, width, value_width, window;
+    };
+    for (const Sizes& n :
+         {Sizes{64, 64, 32, 32, 0}, Sizes{65, 65, 16, 48, 0}, Sizes{33, 70, 5, 19, 0},
+          Sizes{40, 40, 16, 16, 7}, Sizes{70, 33, 16, 8, 0}, Sizes{17, 100, 24, 16, 30}}) {
+        for (const bool causal : {false, true}) {
+            for (const DType dtype : {f64, f32}) {
+                INFO(n.queries << " queries, " << n.keys << " keys, " << name(dtype)
+                               << (causal ? ", causal" : ""));
+                std::vector<Tensor> of_form[2];
+                for (const AttentionForm form : {AttentionForm::named, AttentionForm::tiled}) {
+                    const std::vector<Variable> x{
+                        parameter(uneven({2, 4, n.queries, n.width}, -2, 2, 1).astype(dtype)),
+                        parameter(uneven({2, 2, n.keys, n.width}, -2, 2, 2).astype(dtype)),
+                        parameter(uneven({2, 2, n.keys, n.value_width}, -2, 2, 3).astype(dtype))};
+                    const Variable y = scaled_dot_product_attention(
+                        x[0], x[1], x[2], {.causal = causal, .window = n.window, .form = form});
+                    auto& all = of_form[form == AttentionForm::tiled ? 1 : 0];
+                    all.push_back(y.value());
+                    const Variable cotangent(uneven(y.shape(), -1, 1, 4).astype(dtype));
+                    for (const Variable& g : grad({y}, x, {.grad_outputs = {cotangent}})) {
+                        all.push_back(g.value());
+                    }
+                }
+                for (std::size_t i = 0; i < 4; ++i) {
+                    INFO(parts[i]);
+                    CHECK(close(of_form[1][i].astype(f64), of_form[0][i].astype(f64),
+                                dtype == f64 ? 1e-12 : 2e-5));
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("weights that are kept are those that are computed again, to the bit") {
+    const Tensor q = uneven({2, 4, 37, 16}, -2, 2, 1), k = uneven({2, 2, 41, 16}, -2, 2, 2);
+    const Tensor gy = uneven({2, 4, 37, 16}, -1, 1, 3);
+    detail::TiledGradients of[2];
+    for (const bool keeps : {false, true}) {
+        CounterRng rng(3);
+        detail::TiledCall call =
+            detail::tiled_call(q, k, k, {.causal = true, .dropout_p = 0.2, .rng = &rng});
+        call.keeps = keeps;
+        const detail::TiledResult result = detail::attend_in_tiles(q, k, k, call);
+        CHECK(result.weights.defined() == keeps);
+        of[keeps ? 1 : 0] = detail::attend_in_tiles_vjp(q, k, k, call, result, gy,
+                                                        {.q = true, .k = true, .v = true});
+    }
+    CHECK(same_bits(of[0].q, of[1].q));
+    CHECK(same_bits(of[0].k, of[1].k));
+    CHECK(same_bits(of[0].v, of[1].v));
+}
+
 TEST_CASE("heads side by side give what heads on an axis give, to the bit") {
     const auto together = [](const Tensor& x) {
         Shape shape = x.shape();
@@ -242,8 +305,9 @@ TEST_CASE("heads side by side give what heads on an axis give, to the bit") {
     };
     int seen = 0;
     for (std::uint64_t seed = 0; seed < 150; ++seed) {
-        const Case call(seed);
+        Case call(seed);
         if (call.q.rank() < 3) continue;
+        if (seed % 2 == 0) call.options.tile = 0;
         ++seen;
         INFO(call.text);
         for (const AttentionForm form : {AttentionForm::named, AttentionForm::tiled}) {
@@ -308,6 +372,7 @@ TEST_CASE("a scale that is not positive shows no key that order or window hides"
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
         Case call(seed);
         call.options.scale = seed % 2 == 0 ? -0.7 : 0.0;
+        if (seed % 5 < 2) call.options.tile = 0;
         call.options.causal = seed % 3 != 0;
         call.options.window = seed % 3 == 1 ? 0 : 2;
         if (seed % 4 != 0) call.options.mask = call.options.bias = call.options.alibi = Variable();

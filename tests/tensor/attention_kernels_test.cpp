@@ -142,6 +142,125 @@ TEMPLATE_TEST_CASE("weights and their gradients come back, in each set of instru
     }
 }
 
+TEMPLATE_TEST_CASE("softmax and its gradients run down columns, in each set of instructions",
+                   "[attention]", float, double) {
+    using T = TestType;
+    constexpr double factor = 0.375;
+    for (const InstructionSet& set : instruction_sets()) {
+        CAPTURE(set.name);
+        const KernelTable table = set.kernels();
+        const Kernels<T>& kernels = of<T>(table);
+        const std::int64_t panel = kernels.products.panel_columns;
+        const auto width = static_cast<std::size_t>(panel);
+        for (const std::int64_t rows : rows_of) {
+            CAPTURE(rows);
+            const std::vector<T> given = some_hidden<T>(rows, panel, 1);
+            std::vector<T> w = given, top(width), total(width);
+            kernels.attention.share(rows, T(factor), w.data(), top.data(), total.data());
+            std::vector<T> g = spread<T>(rows * panel, -2, 2, 2);
+            for (std::size_t i = 0; i < g.size(); ++i) {
+                if (w[i] == 0) g[i] = std::numeric_limits<T>::quiet_NaN();
+            }
+            const std::vector<T> before = g;
+            kernels.attention.pull_down(rows, T{0.5}, w.data(), g.data());
+            for (std::size_t j = 0; j < width; ++j) {
+                double largest = -inf, sum = 0, dot = 0;
+                for (std::size_t i = j; i < w.size(); i += width) {
+                    largest = std::max(largest, static_cast<double>(given[i] * T(factor)));
+                }
+                for (std::size_t i = j; i < w.size(); i += width) {
+                    const auto score = static_cast<double>(given[i] * T(factor));
+                    sum += score == -inf ? 0 : std::exp(score - largest);
+                    if (w[i] != 0)
+                        dot += static_cast<double>(w[i]) * static_cast<double>(before[i]);
+                }
+                CHECK(static_cast<double>(top[j]) == largest);
+                CHECK(near(total[j], sum));
+                for (std::size_t i = j; i < w.size(); i += width) {
+                    const auto score = static_cast<double>(given[i] * T(factor));
+                    CHECK(near(w[i], score == -inf ? 0 : std::exp(score - largest) / sum));
+                    const double wanted = w[i] == 0 ? 0
+                                                    : static_cast<double>(w[i]) * 0.5 *
+                                                          (static_cast<double>(before[i]) - dot);
+                    CHECK(near(g[i], wanted));
+                }
+            }
+        }
+    }
+}
+
+TEMPLATE_TEST_CASE("products of what lies anywhere are plain sums, in each set of instructions",
+                   "[attention]", float, double) {
+    using T = TestType;
+    for (const InstructionSet& set : instruction_sets()) {
+        CAPTURE(set.name);
+        const KernelTable table = set.kernels();
+        const Kernels<T>& kernels = of<T>(table);
+        const std::int64_t lanes = kernels.products.panel_columns / 2;
+        for (const std::int64_t m : {0, 1, 2, 5, 11, 12, 13, 25}) {
+            for (const std::int64_t n : {lanes, 2 * lanes, 3 * lanes}) {
+                for (const std::int64_t k : {0, 1, 17}) {
+                    CAPTURE(m, n, k);
+                    const bool turned = (m + k) % 2 == 0;
+                    const std::int64_t row = turned ? 1 : k + 3;
+                    const std::int64_t step = turned ? m + 2 : 1;
+                    const std::vector<T> a = spread<T>((m + 3) * (k + 3), -2, 2, 1);
+                    const std::vector<T> b = spread<T>(k * (n + 5) + 1, -2, 2, 2);
+                    const std::vector<T> before = spread<T>(m * (n + 1) + 1, -2, 2, 3);
+                    std::vector<T> c = before;
+                    const bool add = m % 2 == 1;
+                    kernels.attention.multiply(m, n, k, {a.data(), row, step}, b.data(), n + 5,
+                                               {c.data(), n + 1, add, nullptr});
+                    for (std::int64_t i = 0; i < m; ++i) {
+                        for (std::int64_t j = 0; j <= n; ++j) {
+                            const auto at = static_cast<std::size_t>(i * (n + 1) + j);
+                            if (j == n) {
+                                CHECK(c[at] == before[at]);
+                                continue;
+                            }
+                            double sum = add ? static_cast<double>(before[at]) : 0;
+                            for (std::int64_t p = 0; p < k; ++p) {
+                                sum += static_cast<double>(
+                                           a[static_cast<std::size_t>(i * row + p * step)]) *
+                                       static_cast<double>(
+                                           b[static_cast<std::size_t>(p * (n + 5) + j)]);
+                            }
+                            CHECK(std::abs(static_cast<double>(c[at]) - sum) <
+                                  (sizeof(T) == sizeof(float) ? 3e-5 : 1e-13));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEMPLATE_TEST_CASE("a band of scores is left, in each set of instructions", "[attention]", float,
+                   double) {
+    using T = TestType;
+    for (const InstructionSet& set : instruction_sets()) {
+        CAPTURE(set.name);
+        const KernelTable table = set.kernels();
+        const Kernels<T>& kernels = of<T>(table);
+        const std::int64_t panel = kernels.products.panel_columns;
+        for (const std::int64_t from :
+             {std::int64_t{-9}, std::int64_t{-2}, std::int64_t{0}, panel}) {
+            for (const std::int64_t size : {std::int64_t{0}, std::int64_t{3}, panel}) {
+                CAPTURE(from, size);
+                const std::vector<T> given = spread<T>(7 * panel, -2, 2, 1);
+                std::vector<T> x = given;
+                kernels.attention.hide(7, from, from + size, x.data());
+                for (std::int64_t i = 0; i < 7 * panel; ++i) {
+                    const std::int64_t j = i % panel - i / panel;
+                    const auto at = static_cast<std::size_t>(i);
+                    CHECK(x[at] ==
+                          (j < from || j >= from + size ? static_cast<T>(-inf) : given[at]));
+                }
+            }
+        }
+    }
+}
+
 TEMPLATE_TEST_CASE("factors of 0 leave nothing, and dots and looks at numbers are plain",
                    "[attention]", float, double) {
     using T = TestType;
@@ -169,11 +288,11 @@ TEMPLATE_TEST_CASE("factors of 0 leave nothing, and dots and looks at numbers ar
                 sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
             }
             CHECK(std::abs(kernels.attention.dot(n, a.data(), b.data()) - sum) < 1e-11);
-            CHECK(kernels.attention.finite(n, a.data()));
+            CHECK(kernels.attention.finite(1, n, a.data(), n));
             if (n == 0) continue;
             for (const double wild : {inf, -inf, std::nan("")}) {
                 a.back() = static_cast<T>(wild);
-                CHECK_FALSE(kernels.attention.finite(n, a.data()));
+                CHECK_FALSE(kernels.attention.finite(1, n, a.data(), n));
             }
         }
     }

@@ -126,7 +126,7 @@ constexpr OpRow rows[] = {
 };
 
 /// What the rule reads, in this order; mask and bias may be undefined.
-enum Saved : std::uint8_t { q, k, v, mask, bias, row_sums };
+enum Saved : std::uint8_t { q, k, v, mask, bias, row_sums, weights };
 
 /// The call with the masks that it was made with, which are saved apart from it: a sweep drops
 /// them.
@@ -144,8 +144,8 @@ std::vector<Tensor> gradients_in_tiles(const Tensor& gy, const Tensor& y, const 
     const std::size_t at = has_mask ? 4 : 3;
     const detail::TiledGradients g = detail::attend_in_tiles_vjp(
         saved[q].value(), saved[k].value(), saved[v].value(), with_masks(call, saved),
-        {y, saved[row_sums].value()}, gy,
-        {wanted[q], wanted[k], wanted[v], has_mask && wanted[3], has_bias && wanted[at]});
+        {y, saved[row_sums].value(), saved[weights].defined() ? saved[weights].value() : Tensor()},
+        gy, {wanted[q], wanted[k], wanted[v], has_mask && wanted[3], has_bias && wanted[at]});
     std::vector<Tensor> gradients{g.q, g.k, g.v};
     if (has_mask) gradients.push_back(g.mask);
     if (has_bias) gradients.push_back(g.bias);
@@ -227,6 +227,8 @@ Variable tiled_attention(const Variable& query, const Variable& key, const Varia
             const Tensor& q_value = query.value();
             TiledCall call = detail::tiled_call(q_value, key.value(), value.value(),
                                                 detail::plain_options(options));
+            call.keeps = grad_enabled() &&
+                         (query.requires_grad() || key.requires_grad() || value.requires_grad());
             detail::TiledResult tiled =
                 detail::attend_in_tiles(q_value, key.value(), value.value(), call);
             return std::pair(std::move(call), std::move(tiled));
@@ -238,7 +240,13 @@ Variable tiled_attention(const Variable& query, const Variable& key, const Varia
     for (const Variable* x : {&options.mask, &options.bias}) {
         if (x->defined()) inputs.push_back(*x);
     }
-    const Variable saved[] = {query, key, value, options.mask, options.bias, Variable(tiled.rows)};
+    const Variable saved[] = {query,
+                              key,
+                              value,
+                              options.mask,
+                              options.bias,
+                              Variable(tiled.rows),
+                              tiled.weights.defined() ? Variable(tiled.weights) : Variable()};
     const auto attributes = [&] {
         return Attributes{{"scale", call.scale},
                           {"causal", call.causal},

@@ -4,9 +4,11 @@
 
 #include "fast_exp.hpp"
 
+#include <array>
 #include <bit>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 namespace glassgrad::detail::GLASSGRAD_ISA {
 namespace {
@@ -14,13 +16,11 @@ namespace {
 template <class T>
 constexpr T hidden = -std::numeric_limits<T>::infinity();
 
+/// The largest score of each column, and of those that `best` holds; scores are multiplied by
+/// `factor`.
 template <class T>
-bool weigh(std::int64_t keys, T factor, T* scores, T* top, double* total, T* by) {
+GLASSGRAD_INLINE void find_largest(std::int64_t keys, T factor, T* scores, T* best) {
     constexpr int width = panel_columns<T>;
-    T best[width];
-    T origin[width];
-    T sums[width];
-    for (int j = 0; j < width; ++j) best[j] = top[j];
     // Two chains each, so that one doesn't wait for the other.
     T other[width];
     for (int j = 0; j < width; ++j) other[j] = hidden<T>;
@@ -49,13 +49,20 @@ bool weigh(std::int64_t keys, T factor, T* scores, T* top, double* total, T* by)
             best[j] = x[j] > best[j] ? x[j] : best[j];
         }
     }
+    for (int j = 0; j < width; ++j) best[j] = other[j] > best[j] ? other[j] : best[j];
+}
+
+/// exp(score - best), and the sum of each column.
+template <class T>
+GLASSGRAD_INLINE void exponentiate(std::int64_t keys, const T* best, T* scores, T* sums) {
+    constexpr int width = panel_columns<T>;
+    T origin[width];
     for (int j = 0; j < width; ++j) {
-        best[j] = other[j] > best[j] ? other[j] : best[j];
         // All that is not NaN is hidden when the largest is -inf: exp(-inf - 0) is 0.
         origin[j] = best[j] == hidden<T> ? T{0} : best[j];
         sums[j] = 0;
     }
-    p = 0;
+    std::int64_t p = 0;
     for (; p + 2 <= keys; p += 2) {
         T* x = scores + p * width;
         for (int j = 0; j < width; ++j) {
@@ -73,6 +80,16 @@ bool weigh(std::int64_t keys, T factor, T* scores, T* top, double* total, T* by)
             sums[j] += x[j];
         }
     }
+}
+
+template <class T>
+bool weigh(std::int64_t keys, T factor, T* scores, T* top, double* total, T* by) {
+    constexpr int width = panel_columns<T>;
+    T best[width];
+    T sums[width];
+    for (int j = 0; j < width; ++j) best[j] = top[j];
+    find_largest(keys, factor, scores, best);
+    exponentiate(keys, best, scores, sums);
     bool changed = false;
     for (int j = 0; j < width; ++j) {
         // A sum that is NaN stays so, whatever the largest was.
@@ -85,6 +102,31 @@ bool weigh(std::int64_t keys, T factor, T* scores, T* top, double* total, T* by)
         changed |= change != 1;
     }
     return changed;
+}
+
+template <class T>
+bool share(std::int64_t keys, T factor, T* scores, T* top, T* total) {
+    constexpr int width = panel_columns<T>;
+    T best[width];
+    T sums[width];
+    for (int j = 0; j < width; ++j) best[j] = hidden<T>;
+    find_largest(keys, factor, scores, best);
+    exponentiate(keys, best, scores, sums);
+    T by[width];
+    bool numbers = true;
+    for (int j = 0; j < width; ++j) {
+        top[j] = best[j];
+        total[j] = sums[j];
+        by[j] = T{1} / sums[j];
+        numbers &= sums[j] == sums[j];
+    }
+    for (std::int64_t p = 0; p < keys; ++p, scores += width) {
+        for (int j = 0; j < width; ++j) {
+            const T weight = scores[j] * by[j];
+            scores[j] = scores[j] == 0 ? T{0} : weight;
+        }
+    }
+    return numbers;
 }
 
 template <class T>
@@ -125,6 +167,108 @@ void pull(std::int64_t queries, T factor, const T* dot, const T* weights, T* gra
 }
 
 template <class T>
+void pull_down(std::int64_t keys, T factor, const T* weights, T* gradients) {
+    constexpr int width = panel_columns<T>;
+    T dots[width];
+    T others[width];
+    for (int j = 0; j < width; ++j) dots[j] = others[j] = 0;
+    std::int64_t p = 0;
+    for (; p + 2 <= keys; p += 2) {
+        const T* w = weights + p * width;
+        T* g = gradients + p * width;
+        for (int j = 0; j < width; ++j) {
+            g[j] = w[j] == 0 ? T{0} : g[j];
+            g[width + j] = w[width + j] == 0 ? T{0} : g[width + j];
+            dots[j] = mul_add(w[j], g[j], dots[j]);
+            others[j] = mul_add(w[width + j], g[width + j], others[j]);
+        }
+    }
+    for (; p < keys; ++p) {
+        const T* w = weights + p * width;
+        T* g = gradients + p * width;
+        for (int j = 0; j < width; ++j) {
+            g[j] = w[j] == 0 ? T{0} : g[j];
+            dots[j] = mul_add(w[j], g[j], dots[j]);
+        }
+    }
+    for (int j = 0; j < width; ++j) dots[j] += others[j];
+    for (p = 0; p < keys; ++p, weights += width, gradients += width) {
+        for (int j = 0; j < width; ++j) {
+            const T pulled = weights[j] * (gradients[j] - dots[j]) * factor;
+            gradients[j] = weights[j] == 0 ? T{0} : pulled;
+        }
+    }
+}
+
+template <class T>
+void hide(std::int64_t keys, std::int64_t from, std::int64_t to, T* scores) {
+    constexpr int width = panel_columns<T>;
+    T at[width];
+    for (int j = 0; j < width; ++j) at[j] = static_cast<T>(j);
+    for (std::int64_t p = 0; p < keys; ++p, scores += width) {
+        const T low = static_cast<T>(from + p);
+        const T high = static_cast<T>(to + p);
+        for (int j = 0; j < width; ++j) {
+            const T score = at[j] < low ? hidden<T> : scores[j];
+            scores[j] = at[j] < high ? score : hidden<T>;
+        }
+    }
+}
+
+/// R rows and V vectors of columns of c.
+template <int R, int V, class T>
+void block(std::int64_t k, const Lattice<T>& a, const T* b, std::int64_t b_row,
+           const Panels<T>& c) {
+    // An address reaches three rows.
+    constexpr int starts = (R + 2) / 3;
+    const T* rows[starts];
+    each<starts>([&](auto i) { rows[i] = a.data + 3 * i * a.row; });
+    const std::int64_t row = a.row;
+    const std::int64_t step = a.step;
+    Vector<T> sums[R][V] = {};
+    for (std::int64_t p = 0; p < k; ++p, b += b_row) {
+        Vector<T> line[V];
+        each<V>([&](auto v) { line[v] = load(b + v * lanes<T>); });
+        each<R>([&](auto r) {
+            const Vector<T> x = splat(rows[r / 3][r % 3 * row]);
+            each<V>([&](auto v) { sums[r][v] = fused(x, line[v], sums[r][v]); });
+        });
+        each<starts>([&](auto i) { rows[i] += step; });
+    }
+    each<R>([&](auto r) {
+        each<V>([&](auto v) {
+            T* to = c.data + r * c.stride + v * lanes<T>;
+            store(to, c.add ? load(to) + sums[r][v] : sums[r][v]);
+        });
+    });
+}
+
+template <class T>
+using Block = void (*)(std::int64_t, const Lattice<T>&, const T*, std::int64_t, const Panels<T>&);
+/// Those of 1 to panel_rows rows.
+template <int V, class T, int... I>
+constexpr std::array<Block<T>, panel_rows> blocks_of(std::integer_sequence<int, I...>) {
+    return {block<I + 1, V, T>...};
+}
+template <int V, class T>
+constexpr std::array<Block<T>, panel_rows> blocks =
+    blocks_of<V, T>(std::make_integer_sequence<int, panel_rows>{});
+
+template <class T>
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const Lattice<T>& a, const T* b,
+              std::int64_t b_row, const Panels<T>& c) {
+    for (std::int64_t j = 0; j < n; j += panel_columns<T>) {
+        const Block<T>* const of_rows =
+            n - j < panel_columns<T> ? blocks<1, T>.data() : blocks<2, T>.data();
+        for (std::int64_t i = 0; i < m; i += panel_rows) {
+            const std::int64_t count = m - i < panel_rows ? m - i : panel_rows;
+            of_rows[count - 1](k, {a.data + i * a.row, a.row, a.step}, b + j, b_row,
+                               {c.data + i * c.stride + j, c.stride, c.add, nullptr});
+        }
+    }
+}
+
+template <class T>
 double dot(std::int64_t n, const T* x, const T* y) {
     constexpr int chains = 16;
     double sums[chains] = {};
@@ -143,19 +287,24 @@ double dot(std::int64_t n, const T* x, const T* y) {
 /// One is added to each exponent: only that of a NaN or an infinity, all ones, carries into the
 /// sign.
 template <class T>
-bool finite(std::int64_t n, const T* x) {
+bool finite(std::int64_t rows, std::int64_t n, const T* x, std::int64_t row) {
     using Bits = std::conditional_t<sizeof(T) == sizeof(float), std::uint32_t, std::uint64_t>;
     constexpr Bits one = Bits{1} << (std::numeric_limits<T>::digits - 1);
     constexpr Bits sign = Bits{1} << (sizeof(Bits) * 8 - 1);
     constexpr Bits exponent = sign - one;
     Bits carried = 0;
-    for (std::int64_t i = 0; i < n; ++i) carried |= (std::bit_cast<Bits>(x[i]) & exponent) + one;
+    for (std::int64_t r = 0; r < rows; ++r, x += row) {
+        for (std::int64_t i = 0; i < n; ++i) {
+            carried |= (std::bit_cast<Bits>(x[i]) & exponent) + one;
+        }
+    }
     return (carried & sign) == 0;
 }
 
 template <class T>
 void add(AttentionKernels<T>& attention) {
-    attention = {weigh<T>, rescale<T>, weigh_again<T>, pull<T>, dot<T>, finite<T>};
+    attention = {weigh<T>,     rescale<T>, weigh_again<T>, pull<T>, share<T>,
+                 pull_down<T>, hide<T>,    multiply<T>,    dot<T>,  finite<T>};
 }
 
 }  // namespace

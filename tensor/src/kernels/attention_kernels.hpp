@@ -1,9 +1,19 @@
 #pragma once
 // What attention in tiles does to scores between its products.
 
+#include "product_kernels.hpp"
+
 #include <cstdint>
 
 namespace glassgrad::detail {
+
+/// A matrix by where its elements are: (i, p) is data[i row + p step].
+template <class T>
+struct Lattice {
+    const T* data;
+    std::int64_t row;
+    std::int64_t step;
+};
 
 /// Tiles have rows of as many numbers as a panel of columns (`panel_columns`).
 template <class T>
@@ -20,10 +30,23 @@ struct AttentionKernels {
     void (*weigh_again)(std::int64_t queries, T factor, const T* top, const T* inverse, T* scores);
     /// g = w (g - dot) factor, and 0 where w is: the gradients of scores (queries, panel).
     void (*pull)(std::int64_t queries, T factor, const T* dot, const T* weights, T* gradients);
+    /// Scores (keys, panel) become weights: softmax(score factor) down each column, 0 where a score
+    /// is -inf or all are. Of each column: the largest and the sum of exp(score factor - largest).
+    /// Returns whether no sum is NaN.
+    bool (*share)(std::int64_t keys, T factor, T* scores, T* top, T* total);
+    /// g = w (g - sum(w g)) factor, with sums down columns of (keys, panel), and 0 where w is,
+    /// which takes nothing: the gradients of scores.
+    void (*pull_down)(std::int64_t keys, T factor, const T* weights, T* gradients);
+    /// Element i of row p becomes -inf unless from + p <= i < to + p, in scores (keys, panel).
+    void (*hide)(std::int64_t keys, std::int64_t from, std::int64_t to, T* scores);
+    /// c (m, n) = a (m, k) b (k, n), with rows of b that are `b_row` apart and n a multiple of half
+    /// a panel. Each element is a sum over k in order, whatever m and n are.
+    void (*multiply)(std::int64_t m, std::int64_t n, std::int64_t k, const Lattice<T>& a,
+                     const T* b, std::int64_t b_row, const Panels<T>& c);
     /// The sum of x[i] y[i], in f64, in an order that n alone fixes.
     double (*dot)(std::int64_t n, const T* x, const T* y);
-    /// Whether no element is NaN or infinite.
-    bool (*finite)(std::int64_t n, const T* x);
+    /// Whether no element of x (rows, n) is NaN or infinite.
+    bool (*finite)(std::int64_t rows, std::int64_t n, const T* x, std::int64_t row);
 };
 
 }  // namespace glassgrad::detail

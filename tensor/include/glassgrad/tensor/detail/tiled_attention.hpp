@@ -24,6 +24,7 @@ struct TiledCall {
     std::int64_t tile = 0;
     std::int64_t heads = 0;  ///< of q, side by side; 0: an axis of their own
     std::int64_t kv_heads = 0;
+    bool keeps = false;  ///< weights for the derivative, where they take little memory
 };
 
 /// (..., heads, tokens, width) for heads that lie side by side; the shape itself for 0 heads.
@@ -45,6 +46,7 @@ struct TiledResult {
     Tensor output;
     /// f64 (..., heads, query, 2): the largest score of a row, and the sum of exp(score - largest).
     Tensor rows;
+    Tensor weights;  ///< softmax's, as whole_attention.hpp lays them; undefined unless kept
 };
 /// q (..., heads, query, d), k and v with the same leading axes, but for heads that divide q's; or
 /// (..., query, heads d) and so on, as `call.heads` says.
@@ -58,7 +60,8 @@ struct TiledGradients {
 struct TiledWanted {
     bool q = false, k = false, v = false, mask = false, bias = false;
 };
-/// The gradients that are wanted; the others stay undefined. Weights are recomputed in tiles.
+/// The gradients that are wanted; the others stay undefined. Weights that weren't kept are computed
+/// again.
 TiledGradients attend_in_tiles_vjp(const Tensor& q, const Tensor& k, const Tensor& v,
                                    const TiledCall& call, const TiledResult& result,
                                    const Tensor& gy, const TiledWanted& wanted);
