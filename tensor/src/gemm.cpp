@@ -22,9 +22,16 @@ constexpr std::int64_t most_lines = 256;
 constexpr std::int64_t most_rows = 240;
 /// Bytes of the operand that is packed for all.
 constexpr std::int64_t most_shared = std::int64_t{8} << 20;
+/// Up to so many rows the right operand isn't packed.
+constexpr std::int64_t few_rows = 8;
 
 std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 std::int64_t rounded_up(std::int64_t a, std::int64_t unit) { return quotient_up(a, unit) * unit; }
+
+/// Of an inner axis of k at a time: equal parts, the last of them less.
+std::int64_t depth_of(std::int64_t k) {
+    return rounded_up(quotient_up(k, quotient_up(k, most_depth)), 4);
+}
 
 struct Size {
     std::int64_t m, n, k;
@@ -68,7 +75,7 @@ class PackedProduct {
                    kernels_.panel_columns,
                    kernels_.pack_columns},
           c_(c),
-          depth_(rounded_up(quotient_up(size.k, quotient_up(size.k, most_depth)), 4)),
+          depth_(depth_of(size.k)),
           by_rows_(size.m > size.n) {}
 
     void run() const {
@@ -145,6 +152,35 @@ void add_bias(std::int64_t m, std::int64_t n, const Target<T>& c) {
     }
 }
 
+/// Of so few rows that packing the other operand costs more than multiplying by it: it is read as
+/// it lies, once.
+template <class T>
+void product_of_few_rows(const Size& s, const Operand<T>& a, const Operand<T>& b,
+                         const Target<T>& c) {
+    constexpr std::int64_t chunk_elements = std::int64_t{1} << 17;
+    constexpr std::int64_t unit = 64;
+    const Scratch<T> turned(a.transposed ? s.m * s.k : 0);
+    for (std::int64_t i = 0; a.transposed && i < s.m; ++i) {
+        for (std::int64_t p = 0; p < s.k; ++p) turned.get()[i * s.k + p] = a.data[p * a.stride + i];
+    }
+    const T* const rows = a.transposed ? turned.get() : a.data;
+    const std::int64_t a_step = a.transposed ? s.k : a.stride;
+    const std::int64_t column_step = b.transposed ? b.stride : 1;
+    const std::int64_t step = b.transposed ? 1 : b.stride;
+    const std::int64_t depth = depth_of(s.k);
+    for_chunks(s.n, rounded_up(chunk_elements / s.k + 1, unit),
+               [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t at = 0; at < s.k; at += depth) {
+                       const bool last = at + depth >= s.k;
+                       kernels<T>().products.multiply_few(
+                           s.m, end - begin, std::min(depth, s.k - at), rows + at, a_step,
+                           b.data + begin * column_step + at * step, column_step, step,
+                           {c.data + begin, c.stride, c.add || at > 0,
+                            last && c.bias ? c.bias + begin : nullptr});
+                   }
+               });
+}
+
 /// By the BLAS, in blocks of rows when it is large.
 template <class T>
 void blas_product(const Size& s, const Operand<T>& a, const Operand<T>& b, const Target<T>& c) {
@@ -197,6 +233,11 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a, c
     if constexpr (std::is_floating_point_v<T>) {
         if (plain) {
             small_product(size, a, b, c);
+        } else if (m <= few_rows) {
+            product_of_few_rows(size, a, b, c);
+        } else if (n == 1 && c.stride == 1 && !c.bias) {
+            product_of_few_rows<T>({1, m, k}, {b.data, b.stride, !b.transposed},
+                                   {a.data, a.stride, !a.transposed}, c);
         } else if (kernels<T>().products.beats_blas) {
             PackedProduct<T>(size, a, b, c).run();
         } else {

@@ -1,5 +1,6 @@
 #pragma once
-// One matrix product, by what is fastest for its size: plain loops, packed panels, or the BLAS.
+// One matrix product, by what is fastest for its size: plain loops, a few rows times what lies
+// there, packed panels, or the BLAS.
 
 #include "blas.hpp"
 

@@ -5,6 +5,7 @@
 
 #include "support/catch.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -72,7 +73,8 @@ TEMPLATE_TEST_CASE("gemm is the product of plain loops", "[products]", float, do
     constexpr std::int64_t sizes[][3] = {
         {0, 3, 4},    {3, 0, 4},    {3, 4, 0},    {1, 1, 1},    {4, 6, 3},      {1, 700, 3},
         {700, 1, 3},  {1, 65, 130}, {2, 64, 65},  {17, 15, 3},  {12, 32, 63},   {13, 33, 64},
-        {63, 65, 17}, {65, 16, 31}, {37, 41, 53}, {5, 3, 1000}, {300, 40, 390}, {40, 300, 390}};
+        {63, 65, 17}, {65, 16, 31}, {37, 41, 53}, {5, 3, 1000}, {300, 40, 390}, {40, 300, 390},
+        {8, 530, 17}, {3, 15, 390}, {9, 1, 400}};
     for (const auto& [m, n, k] : sizes) {
         for (int bits = 0; bits < 16; ++bits) {
             const Call call{.m = m,
@@ -130,16 +132,76 @@ TEMPLATE_TEST_CASE("panels are packed and multiplied alike in each set of instru
     }
 }
 
+TEMPLATE_TEST_CASE("few rows are multiplied alike in each set of instructions", "[products]", float,
+                   double) {
+    using T = TestType;
+    for (const InstructionSet& set : instruction_sets()) {
+        const KernelTable table = set.kernels();
+        const auto few = [&] {
+            if constexpr (sizeof(T) == sizeof(float)) return table.of_float.products.multiply_few;
+            if constexpr (sizeof(T) != sizeof(float)) return table.of_double.products.multiply_few;
+        }();
+        CAPTURE(set.name);
+        for (const std::int64_t m : {1, 2, 3, 4, 7}) {
+            for (const std::int64_t n : {1, 15, 16, 17, 64, 513}) {
+                for (const std::int64_t k : {1, 7, 8, 16, 33}) {
+                    for (const bool turned : {false, true}) {
+                        CAPTURE(m, n, k, turned);
+                        const std::int64_t b_stride = turned ? k : n;
+                        const Numbers<T> a = whole<T>(m * k, 2);
+                        const Numbers<T> b = whole<T>(k * n, 9);
+                        Numbers<T> c(static_cast<std::size_t>(m * n + 1), T{77});
+                        few(m, n, k, a.data(), k, b.data(), turned ? b_stride : 1,
+                            turned ? 1 : b_stride, {c.data(), n, false, nullptr});
+                        Numbers<T> wanted(c.size(), T{77});
+                        multiply_in_loops<T>(m, n, k, {a.data(), k, false},
+                                             {b.data(), b_stride, turned}, wanted.data(), n);
+                        CHECK(c == wanted);
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEMPLATE_TEST_CASE("a row of a product doesn't depend on how many others there are", "[products]",
+                   float, double) {
+    using T = TestType;
+    if (!kernels<T>().products.beats_blas) return;
+    constexpr std::int64_t rows = 30;
+    constexpr std::int64_t n = 37;
+    constexpr std::int64_t k = 403;
+    const auto fractions = [](std::int64_t count, std::int64_t seed) {
+        Numbers<T> x = whole<T>(count, seed);
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] += T{1} / static_cast<T>(i + 3);
+        return x;
+    };
+    const Numbers<T> a = fractions(rows * k, 3);
+    const Numbers<T> b = fractions(k * n, 8);
+    for (const bool turned : {false, true}) {
+        const Operand<T> right{b.data(), turned ? k : n, turned};
+        Numbers<T> all(rows * n);
+        gemm<T>(rows, n, k, {a.data(), k, false}, right, {all.data(), n});
+        for (const std::int64_t m : {1, 2, 5, 8, 9, 13}) {
+            CAPTURE(m, turned);
+            Numbers<T> some(static_cast<std::size_t>(m * n));
+            gemm<T>(m, n, k, {a.data(), k, false}, right, {some.data(), n});
+            CHECK(std::equal(some.begin(), some.end(), all.begin()));
+        }
+    }
+}
+
 TEMPLATE_TEST_CASE("gemm keeps NaN and infinity where they belong", "[products]", float, double) {
     using T = TestType;
     constexpr std::int64_t n = 70;
+    const std::int64_t m = GENERATE(as<std::int64_t>{}, 4, 70);
     Numbers<T> a(n * n, T{1});
     Numbers<T> b(n * n, T{1});
     a[3 * n + 69] = std::numeric_limits<T>::quiet_NaN();
     b[69 * n + 65] = std::numeric_limits<T>::infinity();
     Numbers<T> c(n * n);
-    gemm<T>(n, n, n, {a.data(), n, false}, {b.data(), n, false}, {c.data(), n});
-    for (std::int64_t i = 0; i < n; ++i) {
+    gemm<T>(m, n, n, {a.data(), n, false}, {b.data(), n, false}, {c.data(), n});
+    for (std::int64_t i = 0; i < m; ++i) {
         for (std::int64_t j = 0; j < n; ++j) {
             const T got = c[static_cast<std::size_t>(i * n + j)];
             if (i == 3) {

@@ -36,6 +36,12 @@ struct ProductKernels {
     void (*multiply)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
                      std::int64_t a_panel, const T* b, std::int64_t b_panel, std::int64_t b_step,
                      const Panels<T>& c);
+    /// The same for a few rows of a, `a_step` apart, with the columns of b as they lie: column j,
+    /// element p is b[j column_step + p step], and one of the two steps is 1. Each element is the
+    /// sum that `multiply` gives.
+    void (*multiply_few)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
+                         std::int64_t a_step, const T* b, std::int64_t column_step,
+                         std::int64_t step, const Panels<T>& c);
 };
 
 }  // namespace glassgrad::detail

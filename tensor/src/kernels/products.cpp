@@ -128,6 +128,118 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::i
     }
 }
 
+/// What becomes of sums of one row: `count` of them are written.
+template <class T>
+inline void put(Vector<T> sums, std::int64_t count, T* out, bool add, const T* bias) {
+    if (count == lanes<T>) {
+        if (add) sums = load(out) + sums;
+        if (bias) sums = sums + load(bias);
+        store(out, sums);
+        return;
+    }
+    T row[lanes<T>];
+    store(row, sums);
+    for (std::int64_t j = 0; j < count; ++j) {
+        if (add) row[j] = out[j] + row[j];
+        out[j] = bias ? row[j] + bias[j] : row[j];
+    }
+}
+
+constexpr int rows_at_once = 4;
+
+/// R rows of a times `count` columns of b, each of them k numbers side by side: squares of b are
+/// turned in registers, so that columns lie beside each other while the inner axis runs.
+template <int R, class T>
+void few_by_columns(std::int64_t count, std::int64_t k, const T* a, std::int64_t a_step, const T* b,
+                    std::int64_t column_step, const Panels<T>& c, T* out, const T* bias) {
+    const T* columns[lanes<T>];
+    for (int i = 0; i < lanes<T>; ++i) {
+        columns[i] = b + std::min<std::int64_t>(i, count - 1) * column_step;
+    }
+    Vector<T> sums[R] = {};
+    std::int64_t p = 0;
+    for (; p + lanes<T> <= k; p += lanes<T>) {
+        Vector<T> square[lanes<T>];
+        each<lanes<T>>([&](auto i) {
+            __builtin_prefetch(columns[i] + p + lanes<T> * column_step);
+            square[i] = load(columns[i] + p);
+        });
+        turn_square<T>(square);
+        each<lanes<T>>([&](auto q) {
+            each<R>(
+                [&](auto r) { sums[r] = fused(splat(a[r * a_step + p + q]), square[q], sums[r]); });
+        });
+    }
+    for (; p < k; ++p) {
+        T line[lanes<T>];
+        for (int i = 0; i < lanes<T>; ++i) line[i] = columns[i][p];
+        each<R>([&](auto r) { sums[r] = fused(splat(a[r * a_step + p]), load(line), sums[r]); });
+    }
+    each<R>([&](auto r) { put(sums[r], count, out + r * c.stride, c.add, bias); });
+}
+
+constexpr int columns_at_once = 512;
+
+/// R rows of a times `count` columns of b, whose rows are numbers side by side.
+template <int R, class T>
+void few_by_rows(std::int64_t count, std::int64_t k, const T* a, std::int64_t a_step, const T* b,
+                 std::int64_t step, const Panels<T>& c, T* out, const T* bias) {
+    T sums[R][columns_at_once];
+    each<R>([&](auto r) { std::fill_n(sums[r], columns_at_once, T{0}); });
+    const auto take = [&](auto depth, std::int64_t p) {
+        std::int64_t j = 0;
+        for (; j + lanes<T> <= count; j += lanes<T>) {
+            Vector<T> rows[depth];
+            each<depth>([&](auto q) {
+                __builtin_prefetch(b + (p + q + depth) * step + j);
+                rows[q] = load(b + (p + q) * step + j);
+            });
+            each<R>([&](auto r) {
+                Vector<T> sum = load(sums[r] + j);
+                each<depth>(
+                    [&](auto q) { sum = fused(splat(a[r * a_step + p + q]), rows[q], sum); });
+                store(sums[r] + j, sum);
+            });
+        }
+        for (; j < count; ++j) {
+            each<R>([&](auto r) {
+                each<depth>([&](auto q) {
+                    sums[r][j] = mul_add(a[r * a_step + p + q], b[(p + q) * step + j], sums[r][j]);
+                });
+            });
+        }
+    };
+    std::int64_t p = 0;
+    for (; p + 8 <= k; p += 8) take(std::integral_constant<int, 8>{}, p);
+    for (; p < k; ++p) take(std::integral_constant<int, 1>{}, p);
+    each<R>([&](auto r) {
+        for (std::int64_t j = 0; j < count; j += lanes<T>) {
+            put(load(sums[r] + j), std::min<std::int64_t>(lanes<T>, count - j),
+                out + r * c.stride + j, c.add, bias ? bias + j : nullptr);
+        }
+    });
+}
+
+template <class T>
+void multiply_few(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_step,
+                  const T* b, std::int64_t column_step, std::int64_t step, const Panels<T>& c) {
+    using Few = void (*)(std::int64_t, std::int64_t, const T*, std::int64_t, const T*, std::int64_t,
+                         const Panels<T>&, T*, const T*);
+    const bool by_rows = column_step == 1;
+    Few few[rows_at_once];
+    each<rows_at_once>(
+        [&](auto r) { few[r] = by_rows ? few_by_rows<r + 1, T> : few_by_columns<r + 1, T>; });
+    const std::int64_t columns = by_rows ? columns_at_once : lanes<T>;
+    for (std::int64_t j = 0; j < n; j += columns) {
+        for (std::int64_t i = 0; i < m; i += rows_at_once) {
+            few[std::min<std::int64_t>(rows_at_once, m - i) - 1](
+                std::min(columns, n - j), k, a + i * a_step, a_step, b + j * column_step,
+                by_rows ? step : column_step, c, c.data + i * c.stride + j,
+                c.bias ? c.bias + j : nullptr);
+        }
+    }
+}
+
 template <class T>
 void add(ProductKernels<T>& products) {
 #ifdef __FMA__
@@ -136,8 +248,8 @@ void add(ProductKernels<T>& products) {
     constexpr bool beats_blas = false;
 #endif
     products = {
-        beats_blas, panel_rows, panel_columns<T>, pack<panel_rows, T>, pack<panel_columns<T>, T>,
-        unpack<T>,  multiply<T>};
+        beats_blas, panel_rows,  panel_columns<T>, pack<panel_rows, T>, pack<panel_columns<T>, T>,
+        unpack<T>,  multiply<T>, multiply_few<T>};
 }
 
 }  // namespace

@@ -100,6 +100,28 @@ inline void turn(const T* x, std::int64_t step, T* out, std::int64_t out_step) {
         __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
 }
 
+/// Elements of the lower half of a and of b in turn, or of the upper halves.
+template <int Upper, class V, int... I>
+inline V interleaved(V a, V b, std::integer_sequence<int, I...>) {
+    constexpr int count = sizeof...(I);
+    return __builtin_shufflevector(a, b, (I / 2 + Upper * count / 2 + I % 2 * count)...);
+}
+
+/// As many rows as a vector has elements, turned in place.
+template <class T>
+[[gnu::always_inline]] inline void turn_square(Vector<T> (&rows)[lanes<T>]) {
+    constexpr int count = lanes<T>;
+    constexpr std::make_integer_sequence<int, count> places{};
+    for (int step = 1; step < count; step *= 2) {
+        Vector<T> next[count];
+        each<count / 2>([&](auto i) {
+            next[2 * i] = interleaved<0>(rows[i], rows[i + count / 2], places);
+            next[2 * i + 1] = interleaved<1>(rows[i], rows[i + count / 2], places);
+        });
+        each<count>([&](auto i) { rows[i] = next[i]; });
+    }
+}
+
 // What packed products are made of: panels of so many rows, and of so many columns.
 #if defined(__AVX512F__)
 constexpr int panel_rows = 12;
