@@ -69,7 +69,6 @@ struct Attend {
               keys(rounded_up(all.most_keys(), all.products.panel_rows) * all.sizes.width),
               values(rounded_up(all.sizes.value_width, all.products.panel_rows) * all.most_keys()),
               weights(all.most_keys() * all.panel),
-              turned(all.scores.adds() ? all.most_keys() * all.panel : 0),
               kept(all.call.dropout_p > 0 ? all.most_keys() * all.panel : 0) {
             std::fill_n(sums.get(), queries * all.sizes.value_width, T{0});
             std::fill_n(top.get(), queries, TileScores<T>::hidden);
@@ -77,7 +76,7 @@ struct Attend {
         }
         Scratch<T> queries_packed, sums, top, by;
         Scratch<double> total;
-        Scratch<T> keys, values, weights, turned;
+        Scratch<T> keys, values, weights;
         Scratch<bool> kept;
         bool finite = true;  // the values at hand
     };
@@ -134,7 +133,7 @@ struct Attend {
             for (std::int64_t j = 0; j < count * panel; ++j) w[j] *= factor;
             factor = 1;
         }
-        if (scores.adds()) add_all(n, queries, keys, room);
+        if (scores.adds()) scores.add_turned(n, queries, keys, w, panel);
         scores.hide_turned(queries, keys, w, panel);
         const bool changed = attention.weigh(count, factor, w, room.top.get() + i * panel,
                                              room.total.get() + i * panel, room.by.get());
@@ -142,17 +141,6 @@ struct Attend {
         if (changed) attention.rescale(sizes.value_width, room.by.get(), sums);
         take_weighted(products, count, sizes.value_width, room.values.get(), packed, room.finite,
                       v + sizes.v_at.at(n / sizes.group, keys.begin), sizes.v_at.row, w, sums);
-    }
-    void add_all(std::int64_t n, const Range& queries, const Range& keys, Room& room) const {
-        T* const w = room.weights.get();
-        T* const turned = room.turned.get();
-        const std::int64_t count = keys.size();
-        products.unpack_columns(queries.size(), count, w, turned, count);
-        scores.add_all(n, queries, keys, turned, count);
-        for (std::int64_t p = 0; p < count; ++p) {
-            for (std::int64_t i = 0; i < queries.size(); ++i)
-                w[p * panel + i] = turned[i * count + p];
-        }
     }
     void drop(std::int64_t n, const Range& queries, const Range& keys, Room& room) const {
         bool* const kept = room.kept.get();

@@ -188,6 +188,37 @@ class TileScores {
             hide(bias_, n, i, columns, out);
         }
     }
+    /// The same for scores whose rows are keys: element i of a row is of query rows.begin + i.
+    void add_turned(std::int64_t n, const Range& rows, const Range& columns, T* out,
+                    std::int64_t step) const {
+        for (std::int64_t j = columns.begin; j < columns.end; ++j, out += step) {
+            const auto change = [&](const Spread& x, bool hides) {
+                if (!x.defined() || (!hides && x.tensor().dtype() == boolean)) return;
+                const std::int64_t at = x.begin(n) + rows.begin * x.row() + j * x.column();
+                if (x.tensor().dtype() == boolean) {
+                    change_row(x.tensor().data<bool>() + at, x.row(), rows.size(), out,
+                               [](T score, bool seen) { return seen ? score : hidden; });
+                } else if (hides) {
+                    change_row(x.tensor().data<T>() + at, x.row(), rows.size(), out,
+                               [](T score, T added) { return added == hidden ? hidden : score; });
+                } else {
+                    change_row(x.tensor().data<T>() + at, x.row(), rows.size(), out,
+                               [](T score, T added) { return score + added; });
+                }
+            };
+            change(mask_, false);
+            change(bias_, false);
+            if (call_.alibi.defined()) {
+                const T slope = -call_.alibi.data<T>()[n % sizes_.heads];
+                const std::int64_t distance = position(rows.begin) - j;
+                for (std::int64_t i = 0; i < rows.size(); ++i) {
+                    out[i] += slope * static_cast<T>(std::abs(distance + i));
+                }
+            }
+            change(mask_, true);
+            change(bias_, true);
+        }
+    }
     /// Puts -inf where order and window hide keys.
     void hide_by_order(const Range& rows, const Range& columns, T* out, std::int64_t step) const {
         const std::int64_t count = columns.size();
@@ -258,6 +289,16 @@ class TileScores {
         return window_ > 0 ? position + window_ : sizes_.keys;
     }
 
+    /// out[i] = f(out[i], x[i step])
+    template <class X, class F>
+    static void change_row(const X* x, std::int64_t step, std::int64_t count, T* out, const F& f) {
+        if (step == 0) {
+            const X one = *x;
+            for (std::int64_t i = 0; i < count; ++i) out[i] = f(out[i], one);
+        } else {
+            for (std::int64_t i = 0; i < count; ++i) out[i] = f(out[i], x[i * step]);
+        }
+    }
     void add(const Spread& x, std::int64_t n, std::int64_t i, const Range& columns, T* out) const {
         if (!x.defined() || x.tensor().dtype() == boolean) return;
         const std::int64_t step = x.column();

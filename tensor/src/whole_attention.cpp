@@ -210,7 +210,7 @@ class WholeRows {
             for (std::int64_t i = 0; i < keys.size() * panel_; ++i) seen[i] *= factor;
             factor = 1;
         }
-        if (scores_.adds()) add_all(n, queries, keys, room, seen);
+        if (scores_.adds()) scores_.add_turned(n, queries, keys, seen, panel_);
         if (!scores_.covers(queries, keys)) {
             const Range allowed = scores_.queries_of({keys.begin, keys.begin + 1});
             const auto bounded = [&](std::int64_t query) {
@@ -229,18 +229,6 @@ class WholeRows {
         for (std::int64_t i = keys.begin * panel_; i < keys.end * panel_; ++i) {
             const T sum = total[i % panel_];
             if (std::isnan(sum)) w[i] = again.get()[i] == TileScores<T>::hidden ? T{0} : sum;
-        }
-    }
-    void add_all(std::int64_t n, const Range& queries, const Range& keys, const Room& room,
-                 T* w) const {
-        T* const turned = room.gradients.get();
-        const std::int64_t count = keys.size();
-        products_.unpack_columns(queries.size(), count, w, turned, count);
-        scores_.add_all(n, queries, keys, turned, count);
-        for (std::int64_t p = 0; p < count; ++p) {
-            for (std::int64_t i = 0; i < queries.size(); ++i) {
-                w[p * panel_ + i] = turned[i * count + p];
-            }
         }
     }
     /// What dropout leaves of x, into `out`; draws are those of the named form.

@@ -5,9 +5,7 @@
 #include "fast_exp.hpp"
 
 #include <array>
-#include <bit>
 #include <limits>
-#include <type_traits>
 #include <utility>
 
 namespace glassgrad::detail::GLASSGRAD_ISA {
@@ -66,8 +64,8 @@ GLASSGRAD_INLINE void exponentiate(std::int64_t keys, const T* best, T* scores, 
     for (; p + 2 <= keys; p += 2) {
         T* x = scores + p * width;
         for (int j = 0; j < width; ++j) {
-            const T a = fast_exp(x[j] - origin[j]);
-            const T b = fast_exp(x[width + j] - origin[j]);
+            const T a = exp_below(x[j] - origin[j]);
+            const T b = exp_below(x[width + j] - origin[j]);
             x[j] = a;
             x[width + j] = b;
             sums[j] += a + b;
@@ -76,7 +74,7 @@ GLASSGRAD_INLINE void exponentiate(std::int64_t keys, const T* best, T* scores, 
     for (; p < keys; ++p) {
         T* x = scores + p * width;
         for (int j = 0; j < width; ++j) {
-            x[j] = fast_exp(x[j] - origin[j]);
+            x[j] = exp_below(x[j] - origin[j]);
             sums[j] += x[j];
         }
     }
@@ -235,11 +233,15 @@ void block(std::int64_t k, const Lattice<T>& a, const T* b, std::int64_t b_row,
         });
         each<starts>([&](auto i) { rows[i] += step; });
     }
+    T* out = c.data;
+    const std::int64_t stride = c.stride;
+    const bool add = c.add;
     each<R>([&](auto r) {
         each<V>([&](auto v) {
-            T* to = c.data + r * c.stride + v * lanes<T>;
-            store(to, c.add ? load(to) + sums[r][v] : sums[r][v]);
+            T* const to = out + v * lanes<T>;
+            store(to, add ? load(to) + sums[r][v] : sums[r][v]);
         });
+        out += stride;
     });
 }
 
@@ -284,21 +286,32 @@ double dot(std::int64_t n, const T* x, const T* y) {
     return sum;
 }
 
-/// One is added to each exponent: only that of a NaN or an infinity, all ones, carries into the
-/// sign.
+/// 0 times a number is 0: a sum of such products is NaN once one factor is infinite or NaN.
 template <class T>
 bool finite(std::int64_t rows, std::int64_t n, const T* x, std::int64_t row) {
-    using Bits = std::conditional_t<sizeof(T) == sizeof(float), std::uint32_t, std::uint64_t>;
-    constexpr Bits one = Bits{1} << (std::numeric_limits<T>::digits - 1);
-    constexpr Bits sign = Bits{1} << (sizeof(Bits) * 8 - 1);
-    constexpr Bits exponent = sign - one;
-    Bits carried = 0;
+    constexpr int chains = 4;
+    const Vector<T> zero = splat(T{0});
+    Vector<T> sums[chains] = {};
+    T rest = 0;
     for (std::int64_t r = 0; r < rows; ++r, x += row) {
-        for (std::int64_t i = 0; i < n; ++i) {
-            carried |= (std::bit_cast<Bits>(x[i]) & exponent) + one;
+        std::int64_t i = 0;
+        for (; i + chains * lanes<T> <= n; i += chains * lanes<T>) {
+            each<chains>(
+                [&](auto c) { sums[c] = fused(load(x + i + c * lanes<T>), zero, sums[c]); });
         }
+        if (i + 2 * lanes<T> <= n) {
+            each<2>([&](auto c) { sums[c] = fused(load(x + i + c * lanes<T>), zero, sums[c]); });
+            i += 2 * lanes<T>;
+        }
+        if (i + lanes<T> <= n) {
+            sums[2] = fused(load(x + i), zero, sums[2]);
+            i += lanes<T>;
+        }
+        for (; i < n; ++i) rest += x[i] * 0;
     }
-    return (carried & sign) == 0;
+    const Vector<T> sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    for (int i = 0; i < lanes<T>; ++i) rest += sum[i];
+    return rest == 0;
 }
 
 template <class T>
