@@ -102,10 +102,12 @@ TEMPLATE_TEST_CASE("panels are packed and multiplied alike in each set of instru
             products = &table.of_double.products;
         }
         CAPTURE(set.name);
-        for (const std::int64_t m : {1, 5, 6, 12, 13, 25}) {
-            for (const std::int64_t n : {1, 7, 16, 32, 33}) {
-                for (const std::int64_t k : {1, 4, 7, 64}) {
-                    CAPTURE(m, n, k);
+        for (const std::int64_t m : {1, 5, 12, 13, 24, 31}) {
+            for (const std::int64_t n : {1, 7, 16, 32, 33, 64}) {
+                for (const std::int64_t k : {1, 7, 17, 64}) {
+                    const bool a_turned = (m + n) % 2 == 0;
+                    const bool b_turned = (n + k) % 2 == 0;
+                    CAPTURE(m, n, k, a_turned, b_turned);
                     const auto room = [](std::int64_t lines, std::int64_t unit) {
                         return static_cast<std::size_t>((lines + unit - 1) / unit * unit);
                     };
@@ -114,15 +116,17 @@ TEMPLATE_TEST_CASE("panels are packed and multiplied alike in each set of instru
                     const auto depth = static_cast<std::size_t>(k);
                     Numbers<T> rows(room(m, products->panel_rows) * depth + 1, T{77});
                     Numbers<T> columns(room(n, products->panel_columns) * depth + 1, T{77});
-                    products->pack_rows(m, k, a.data(), k, 1, rows.data());
-                    products->pack_columns(n, k, b.data(), 1, n, columns.data());
+                    products->pack_rows(m, k, a.data(), a_turned ? 1 : k, a_turned ? m : 1,
+                                        rows.data());
+                    products->pack_columns(n, k, b.data(), b_turned ? k : 1, b_turned ? 1 : n,
+                                           columns.data());
                     Numbers<T> c(static_cast<std::size_t>(m * n + 1), T{77});
                     products->multiply(m, n, k, rows.data(), products->panel_rows * k,
                                        columns.data(), products->panel_columns * k,
                                        products->panel_columns, {c.data(), n, false, nullptr});
                     Numbers<T> wanted(c.size(), T{77});
-                    multiply_in_loops<T>(m, n, k, {a.data(), k, false}, {b.data(), n, false},
-                                         wanted.data(), n);
+                    multiply_in_loops<T>(m, n, k, {a.data(), a_turned ? m : k, a_turned},
+                                         {b.data(), b_turned ? k : n, b_turned}, wanted.data(), n);
                     CHECK(c == wanted);
                     CHECK(rows.back() == 77);
                     CHECK(columns.back() == 77);

@@ -9,41 +9,96 @@
 namespace glassgrad::detail::GLASSGRAD_ISA {
 namespace {
 
+/// Elements [p, p + lanes) of lines `first` to `first + count` of a panel of W: turned in
+/// registers. Lines from `lines` on are 0. A vector that is wider than the panel runs into what is
+/// written next, so the last is stored short if `end`.
+template <int W, int First, int Count, class T>
+inline void pack_square(std::int64_t lines, const T* x, std::int64_t line_step, T* out, bool end) {
+    Vector<T> square[lanes<T>] = {};
+    each<Count>([&](auto i) {
+        if (First + i >= lines) return;
+        const T* line = x + (First + i) * line_step;
+        __builtin_prefetch(line + W * line_step);
+        square[i] = load(line);
+    });
+    turn_square<T>(square);
+    each<lanes<T>>([&](auto q) {
+        if (Count < lanes<T> && q == lanes<T> - 1 && end) {
+            T last[lanes<T>];
+            store(last, square[q]);
+            for (int i = 0; i < Count; ++i) out[q * W + First + i] = last[i];
+        } else {
+            store(out + q * W + First, square[q]);
+        }
+    });
+}
+
 /// Up to W lines as a panel: out[p W + i] = x[i line_step + p step], 0 for lines that aren't there.
 template <int W, class T>
 void pack_panel(std::int64_t lines, std::int64_t k, const T* x, std::int64_t line_step,
                 std::int64_t step, T* out) {
-    if (lines < W) {
-        for (std::int64_t p = 0; p < k; ++p) {
-            for (std::int64_t i = 0; i < lines; ++i) out[p * W + i] = x[i * line_step + p * step];
-            for (std::int64_t i = lines; i < W; ++i) out[p * W + i] = 0;
-        }
-        return;
-    }
-    if (line_step == 1) {
-        for (std::int64_t p = 0; p < k; ++p, x += step, out += W) {
-            for (int i = 0; i < W; ++i) out[i] = x[i];
-        }
-        return;
-    }
     std::int64_t p = 0;
     if (step == 1) {
-        for (; p + 4 <= k; p += 4) {
-            int i = 0;
-            for (; i + 4 <= W; i += 4) turn(x + i * line_step + p, line_step, out + p * W + i, W);
-            for (; i < W; ++i) {
-                for (int q = 0; q < 4; ++q) out[(p + q) * W + i] = x[i * line_step + p + q];
+        constexpr int whole = W / lanes<T>;
+        for (; p + lanes<T> <= k; p += lanes<T>) {
+            const bool end = p + lanes<T> == k;
+            if constexpr (whole == 0) {
+                pack_square<W, 0, W>(lines, x + p, line_step, out + p * W, end);
+            }
+            each<whole>([&](auto i) {
+                pack_square<W, i * lanes<T>, lanes<T>>(lines, x + p, line_step, out + p * W, end);
+            });
+            if constexpr (whole > 0 && W % lanes<T> != 0) {
+                for (int i = whole * lanes<T>; i < W; ++i) {
+                    for (int q = 0; q < lanes<T>; ++q) {
+                        out[(p + q) * W + i] = i < lines ? x[i * line_step + p + q] : T{0};
+                    }
+                }
             }
         }
     }
     for (; p < k; ++p) {
-        for (int i = 0; i < W; ++i) out[p * W + i] = x[i * line_step + p * step];
+        for (std::int64_t i = 0; i < lines; ++i) out[p * W + i] = x[i * line_step + p * step];
+        for (std::int64_t i = lines; i < W; ++i) out[p * W + i] = 0;
+    }
+}
+
+/// The same for lines that lie beside each other. Panels take a few elements of the inner axis in
+/// turn, so that what is read lies on few pages.
+template <int W, class T>
+void pack_beside(std::int64_t lines, std::int64_t k, const T* x, std::int64_t step, T* out) {
+    constexpr std::int64_t elements_at_once = 16;
+    constexpr int vectors = (W + lanes<T> - 1) / lanes<T>;
+    for (std::int64_t p = 0; p < k; p += elements_at_once) {
+        const std::int64_t end = std::min(k, p + elements_at_once);
+        for (std::int64_t i = 0; i < lines; i += W) {
+            const T* from = x + p * step + i;
+            T* to = out + i * k + p * W;
+            std::int64_t q = p;
+            // A vector may run into what is written next.
+            if (i + vectors * lanes<T> <= lines) {
+                const std::int64_t covered = W % lanes<T> == 0 ? end : std::min(end, k - 1);
+                for (; q < covered; ++q, from += step, to += W) {
+                    each<vectors>(
+                        [&](auto v) { store(to + v * lanes<T>, load(from + v * lanes<T>)); });
+                }
+            }
+            const std::int64_t there = std::min<std::int64_t>(W, lines - i);
+            for (; q < end; ++q, from += step, to += W) {
+                std::copy_n(from, there, to);
+                std::fill(to + there, to + W, T{0});
+            }
+        }
     }
 }
 
 template <int W, class T>
 void pack(std::int64_t lines, std::int64_t k, const T* x, std::int64_t line_step, std::int64_t step,
           T* out) {
+    if (line_step == 1) {
+        pack_beside<W>(lines, k, x, step, out);
+        return;
+    }
     for (std::int64_t i = 0; i < lines; i += W, out += W * k) {
         pack_panel<W>(std::min<std::int64_t>(W, lines - i), k, x + i * line_step, line_step, step,
                       out);
