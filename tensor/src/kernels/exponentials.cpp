@@ -10,7 +10,9 @@ namespace {
 template <class T>
 void add(Maps<T>& maps) {
     using N = std::int64_t;
-    maps.exp = [](N n, const T* x, T* y) { each(n, x, y, [](T v) { return fast_exp(v); }); };
+    maps.exp = [](N n, const T* x, T* y) {
+        each_vector(n, x, y, [](auto v) { return fast_exp(v); });
+    };
     maps.expm1 = [](N n, const T* x, T* y) { each(n, x, y, [](T v) { return fast_expm1(v); }); };
     maps.log = [](N n, const T* x, T* y) { each(n, x, y, [](T v) { return fast_log(v); }); };
     maps.log1p = [](N n, const T* x, T* y) { each(n, x, y, [](T v) { return fast_log1p(v); }); };

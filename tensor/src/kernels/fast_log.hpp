@@ -9,7 +9,7 @@ namespace glassgrad::detail::GLASSGRAD_ISA {
 /// roots of 1/2 and 2, and log(m) = 2 artanh(s), s = (m - 1) / (m + 1).
 template <class T>
 GLASSGRAD_INLINE T fast_log(T x) noexcept {
-    using Bits = BitsOf<T>;
+    using Bits = typename Parts<T>::Bits;
     using Limits = std::numeric_limits<T>;
     constexpr bool narrow = sizeof(T) == sizeof(float);
     constexpr int digits = Limits::digits - 1;

@@ -1,5 +1,6 @@
 // Softmax and its relatives, row by row.
 
+#include "each.hpp"
 #include "fast_exp.hpp"
 #include "sums.hpp"
 
@@ -16,10 +17,48 @@ GLASSGRAD_INLINE void fill(N n, T value, T* y) noexcept {
     for (N i = 0; i < n; ++i) y[i] = value;
 }
 
-/// The sum of exp(x - top), which is NaN where an x is.
+/// The sum of exp(x - top), which is NaN where an x is, for top not below x. With `Put` they are
+/// written.
+template <bool Put, class T>
+GLASSGRAD_INLINE double exp_sum(N n, const T* x, T top, [[maybe_unused]] T* y) noexcept {
+#ifdef __FMA__
+    constexpr N block = 512;
+    constexpr N width = lanes<T>;
+    double total = 0;
+    for (N begin = 0; begin < n; begin += block) {
+        const N end = n - begin < block ? n : begin + block;
+        Vector<T> sums{};
+        N i = begin;
+        for (; i + width <= end; i += width) {
+            const Vector<T> e = exp_below(load(x + i) - splat(top));
+            if constexpr (Put) store(y + i, e);
+            sums += e;
+        }
+        T each[width];
+        store(each, sums);
+        if (i < end) {
+            T rest[width];
+            store(rest, exp_below(load_first(x + i, end - i) - splat(top)));
+            for (N k = 0; k < end - i; ++k) {
+                if constexpr (Put) y[i + k] = rest[k];
+                each[k] += rest[k];
+            }
+        }
+        for (const T one : each) total += static_cast<double>(one);
+    }
+    return total;
+#else
+    return sum_of<T>(n, [=](N i) {
+        const T e = exp_below(x[i] - top);
+        if constexpr (Put) y[i] = e;
+        return e;
+    });
+#endif
+}
+
 template <class T>
 double sum_exp(N n, const T* x, T top) {
-    return sum_of<T>(n, [=](N i) { return exp_below(x[i] - top); });
+    return exp_sum<false, T>(n, x, top, nullptr);
 }
 
 /// A row without a number above -inf is `flat` throughout, but for NaN.
@@ -52,8 +91,7 @@ void softmax_of_short_rows(N rows, N n, const T* x, T* y) {
             for (N i = 0; i < n; ++i) y[r * n + i] = row[i] - shift;
         }
         const N all = count * n;
-#pragma omp simd
-        for (N i = 0; i < all; ++i) y[i] = fast_exp(y[i]);
+        each_vector(all, y, y, [](auto v) { return fast_exp(v); });
         for (N r = 0; r < count; ++r) {
             T* const row = y + r * n;
             double total = 0;
@@ -76,7 +114,7 @@ void softmax(N rows, N n, const T* x, T* y) {
     for (N r = 0; r < rows; ++r, x += n, y += n) {
         const T top = largest_number(n, x);
         if (fill_if_dead(n, x, top, T{0}, y)) continue;
-        const double total = sum_of<T>(n, [=](N i) { return y[i] = exp_below(x[i] - top); });
+        const double total = exp_sum<true>(n, x, top, y);
         const T share = static_cast<T>(1 / total);
         for (N i = 0; i < n; ++i) y[i] *= share;
     }
@@ -130,7 +168,7 @@ T largest(N n, const T* x) {
 
 template <class T>
 double put_exp(N n, const T* x, T top, T* y) {
-    return sum_of<T>(n, [=](N i) { return y[i] = exp_below(x[i] - top); });
+    return exp_sum<true>(n, x, top, y);
 }
 
 template <class T>

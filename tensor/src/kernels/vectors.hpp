@@ -3,6 +3,8 @@
 
 #include "isa.hpp"
 
+#include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #ifdef __FMA__
@@ -10,7 +12,6 @@
 #endif
 
 namespace glassgrad::detail::GLASSGRAD_ISA {
-namespace {
 
 #if defined(__AVX512F__)
 constexpr int vector_bytes = 64;
@@ -70,6 +71,95 @@ inline V fused(V a, V b, V c) {
 inline Vector<float> splat(float x) { return Vector<float>{x, x, x, x}; }
 inline Vector<double> splat(double x) { return Vector<double>{x, x}; }
 #endif
+
+#if defined(__AVX512F__)
+/// No number beyond the limit; NaN stays.
+inline Vector<float> at_least(Vector<float> x, float low) { return _mm512_max_ps(splat(low), x); }
+inline Vector<double> at_least(Vector<double> x, double low) {
+    return _mm512_max_pd(splat(low), x);
+}
+inline Vector<float> at_most(Vector<float> x, float high) { return _mm512_min_ps(splat(high), x); }
+inline Vector<double> at_most(Vector<double> x, double high) {
+    return _mm512_min_pd(splat(high), x);
+}
+#elif defined(__FMA__)
+inline Vector<float> at_least(Vector<float> x, float low) { return _mm256_max_ps(splat(low), x); }
+inline Vector<double> at_least(Vector<double> x, double low) {
+    return _mm256_max_pd(splat(low), x);
+}
+inline Vector<float> at_most(Vector<float> x, float high) { return _mm256_min_ps(splat(high), x); }
+inline Vector<double> at_most(Vector<double> x, double high) {
+    return _mm256_min_pd(splat(high), x);
+}
+#endif
+
+#ifdef __FMA__
+inline Vector<float> mul_add(Vector<float> a, Vector<float> b, Vector<float> c) {
+    return fused(a, b, c);
+}
+inline Vector<double> mul_add(Vector<double> a, Vector<double> b, Vector<double> c) {
+    return fused(a, b, c);
+}
+#endif
+
+/// The numbers that a value consists of, and bits as wide as each.
+template <class V>
+struct Parts {
+    using Number = V;
+    using Bits = std::conditional_t<sizeof(V) == sizeof(float), std::uint32_t, std::uint64_t>;
+};
+template <>
+struct Parts<Vector<float>> {
+    using Number = float;
+    using Bits [[gnu::vector_size(vector_bytes)]] = std::uint32_t;
+};
+template <>
+struct Parts<Vector<double>> {
+    using Number = double;
+    using Bits [[gnu::vector_size(vector_bytes)]] = std::uint64_t;
+};
+
+/// A number, or a vector of it.
+template <class V>
+GLASSGRAD_INLINE V all(typename Parts<V>::Number x) noexcept {
+    if constexpr (std::is_same_v<V, typename Parts<V>::Number>) {
+        return x;
+    } else {
+        return splat(x);
+    }
+}
+
+/// The first `count` of a vector's lanes; the others are 0.
+template <class T>
+inline Vector<T> load_first(const T* x, std::int64_t count) {
+#ifdef __AVX512F__
+    const auto mask = (1U << count) - 1;
+    if constexpr (sizeof(T) == sizeof(float)) {
+        return _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), x);
+    } else {
+        return _mm512_maskz_loadu_pd(static_cast<__mmask8>(mask), x);
+    }
+#else
+    T every[lanes<T>] = {};
+    for (std::int64_t i = 0; i < count; ++i) every[i] = x[i];
+    return load(every);
+#endif
+}
+template <class T>
+inline void store_first(T* y, std::int64_t count, Vector<T> v) {
+#ifdef __AVX512F__
+    const auto mask = (1U << count) - 1;
+    if constexpr (sizeof(T) == sizeof(float)) {
+        _mm512_mask_storeu_ps(y, static_cast<__mmask16>(mask), v);
+    } else {
+        _mm512_mask_storeu_pd(y, static_cast<__mmask8>(mask), v);
+    }
+#else
+    T every[lanes<T>];
+    store(every, v);
+    for (std::int64_t i = 0; i < count; ++i) y[i] = every[i];
+#endif
+}
 
 /// f(0), ..., f(N - 1), each known while compiling, so that arrays indexed so become registers.
 template <int N, class F>
@@ -133,5 +223,4 @@ constexpr int panel_rows = 4;
 template <class T>
 constexpr int panel_columns = 2 * lanes<T>;
 
-}  // namespace
 }  // namespace glassgrad::detail::GLASSGRAD_ISA
