@@ -14,7 +14,10 @@ namespace glassgrad::detail {
 namespace {
 
 /// More keys are cut: a panel of their scores would leave the caches.
-constexpr std::int64_t most_keys = 512;
+constexpr std::int64_t most_keys = 1024;
+/// So many keys of few heads, which would leave threads idle.
+constexpr std::int64_t most_keys_of_few = 256;
+constexpr std::int64_t few_heads = 8;
 /// Weights of so many numbers are kept in any case, more if q, k, v and the result are as many.
 constexpr std::int64_t kept_anyway = 1 << 20;
 
@@ -119,7 +122,7 @@ class WholeRows {
             const std::int64_t shared = n / sizes_.group;
             const Values<T> values(kernels_, sizes_.keys, sizes_.value_width,
                                    v_ + sizes_.v_at.at(shared, 0), sizes_.v_at.row);
-            const Room room(*this, !kept);
+            const Room room(*this, {.weights = !kept, .gradients = false});
             for (std::int64_t i = 0; i < sizes_.query_tiles(); ++i) {
                 const Range queries = sizes_.query_tile(i);
                 T* const w = kept ? kept + panel_at(n, i) : room.weights.get();
@@ -145,10 +148,14 @@ class WholeRows {
   private:
     /// Memory of one task; matrices of it have a row for each key and a panel of queries in each.
     struct Room {
-        Room(const WholeRows& all, bool weighs)
+        struct For {
+            bool weights;
+            bool gradients;
+        };
+        Room(const WholeRows& all, const For& use)
             : turned(std::max(all.sizes_.width, all.sizes_.value_width) * all.panel_),
-              weights(weighs ? all.sizes_.keys * all.panel_ : 0),
-              gradients(all.sizes_.keys * all.panel_),
+              weights(use.weights ? all.sizes_.keys * all.panel_ : 0),
+              gradients(use.gradients ? all.sizes_.keys * all.panel_ : 0),
               dropped(all.call_.dropout_p > 0 ? all.sizes_.keys * all.panel_ : 0),
               kept(all.call_.dropout_p > 0 ? all.sizes_.keys * all.panel_ : 0) {}
         Scratch<T> turned, weights, gradients, dropped;
@@ -279,7 +286,7 @@ class WholeRows {
     void pull_matrix(std::int64_t n, std::int64_t shared, const T* kept, const T* gy, T* gq, T* gk,
                      T* gv) const {
         const TiledSizes& s = sizes_;
-        const Room room(*this, !kept);
+        const Room room(*this, {.weights = !kept, .gradients = true});
         const T* const gy_here = gy + s.y_at.at(n, 0);
         std::optional<Values<T>> of_q, of_k, of_gy;
         if (gk) of_q.emplace(kernels_, s.queries, s.width, q_ + s.q_at.at(n, 0), s.q_at.row);
@@ -325,7 +332,11 @@ class WholeRows {
 }  // namespace
 
 bool takes_whole_rows(const Tensor& k, const TiledCall& call) {
-    return call.tile == 0 && k.size(-2) <= most_keys;
+    if (call.tile > 0) return false;
+    const Shape shape = heads_shape(k.shape(), call.kv_heads);
+    std::int64_t heads = 1;
+    for (int i = 0; i < shape.rank() - 2; ++i) heads *= shape[i];
+    return k.size(-2) <= (heads < few_heads ? most_keys_of_few : most_keys);
 }
 
 void attend_whole_rows(const Tensor& q, const Tensor& k, const Tensor& v, const TiledCall& call,
