@@ -2,26 +2,11 @@
 // Products by the BLAS, which runs on one thread and is compared with plain loops once, at its
 // first use; and those loops.
 
+#include "kernels/product_kernels.hpp"
+
 #include <cstdint>
 
 namespace glassgrad::detail {
-
-/// A row-major matrix, read as it lies or transposed; `stride` elements from row to row.
-template <class T>
-struct Operand {
-    const T* data;
-    std::int64_t stride;
-    bool transposed;
-};
-
-/// A product that goes to rows `stride` apart, and is added to what is there if `add`.
-template <class T>
-struct Target {
-    T* data;
-    std::int64_t stride;
-    bool add = false;
-    const T* bias = nullptr;  ///< one for each column, added to the product
-};
 
 /// c (m, n) = op(a) (m, k) times op(b) (k, n) by plain loops, for any type, integers wrapping.
 template <class T>

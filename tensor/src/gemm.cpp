@@ -10,8 +10,8 @@
 namespace glassgrad::detail {
 namespace {
 
-/// Up to this many multiplications plain loops cost less than a call.
-constexpr std::int64_t tiny = 512;
+/// Up to this many multiplications packing costs more than it gains.
+constexpr std::int64_t small = 65536;
 /// So many are worth a task of their own.
 constexpr std::int64_t task_work = std::int64_t{1} << 20;
 /// Of the inner axis at once: a panel of each operand then stays in the first cache.
@@ -200,22 +200,9 @@ void blas_product(const Size& s, const Operand<T>& a, const Operand<T>& b, const
     }
 }
 
-/// The loops, which only store, and know no empty sum.
-template <class T>
-void small_product(const Size& s, const Operand<T>& a, const Operand<T>& b, const Target<T>& c) {
-    if (s.k > 0 && !c.add) {
-        multiply_in_loops(s.m, s.n, s.k, a, b, c.data, c.stride);
-    } else {
-        const Scratch<T> product(s.m * s.n);
-        std::fill_n(product.get(), s.m * s.n, T{0});
-        if (s.k > 0) multiply_in_loops(s.m, s.n, s.k, a, b, product.get(), s.n);
-        const T* from = product.get();
-        for (std::int64_t i = 0; i < s.m; ++i) {
-            T* row = c.data + i * c.stride;
-            for (std::int64_t j = 0; j < s.n; ++j) row[j] = c.add ? row[j] + *from++ : *from++;
-        }
-    }
-    if (c.bias) add_bias(s.m, s.n, c);
+/// Whether packing costs more than it gains.
+bool is_small(const Size& s, bool b_turned) noexcept {
+    return s.work() <= small && s.k <= most_depth && (!b_turned || s.k * s.n <= small_room);
 }
 
 }  // namespace
@@ -224,25 +211,23 @@ template <class T>
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a, const Operand<T>& b,
           const Target<T>& c) {
     if (m == 0 || n == 0) return;
-    const Size size{m, n, k};
-    const bool plain = size.work() <= tiny || !std::is_floating_point_v<T>;
-    if (plain && k > 0 && !c.add && !c.bias) {
-        multiply_in_loops(m, n, k, a, b, c.data, c.stride);
-        return;
-    }
     if constexpr (std::is_floating_point_v<T>) {
-        if (plain) {
-            small_product(size, a, b, c);
+        const Size size{m, n, k};
+        const ProductKernels<T>& products = kernels<T>().products;
+        if (is_small(size, b.transposed)) {
+            products.multiply_small(m, n, k, a, b, c);
         } else if (m <= few_rows) {
             product_of_few_rows(size, a, b, c);
         } else if (n == 1 && c.stride == 1 && !c.bias) {
             product_of_few_rows<T>({1, m, k}, {b.data, b.stride, !b.transposed},
                                    {a.data, a.stride, !a.transposed}, c);
-        } else if (kernels<T>().products.beats_blas) {
+        } else if (products.beats_blas) {
             PackedProduct<T>(size, a, b, c).run();
         } else {
             blas_product(size, a, b, c);
         }
+    } else if (k > 0) {
+        multiply_in_loops(m, n, k, a, b, c.data, c.stride);
     } else {
         for (std::int64_t i = 0; i < m; ++i) std::fill_n(c.data + i * c.stride, n, T{0});
     }

@@ -1,6 +1,6 @@
 #pragma once
-// One matrix product, by what is fastest for its size: plain loops, a few rows times what lies
-// there, packed panels, or the BLAS.
+// One matrix product, by what is fastest for its size: operands as they lie, of small matrices or
+// of a few rows, packed panels, or the BLAS.
 
 #include "blas.hpp"
 

@@ -34,9 +34,10 @@ struct Call {
     bool bias = false;
 };
 
-/// gemm's result with rows further apart than they are long, and whether it is that of loops.
-template <class T>
-bool right(const Call& call) {
+/// Whether a product with rows further apart than they are long is that of loops, and nothing else
+/// is written to.
+template <class T, class F>
+bool right(const Call& call, const F& product) {
     const auto& [m, n, k, a_turned, b_turned, add, bias] = call;
     constexpr std::int64_t gap = 3;
     const std::int64_t a_stride = (a_turned ? m : k) + gap;
@@ -61,9 +62,19 @@ bool right(const Call& call) {
             wanted[static_cast<std::size_t>(i * c_stride + j)] = sum;
         }
     }
-    gemm<T>(m, n, k, {a.data(), a_stride, a_turned}, {b.data(), b_stride, b_turned},
-            {c.data(), c_stride, add, bias ? added.data() : nullptr});
+    product(m, n, k, Operand<T>{a.data(), a_stride, a_turned},
+            Operand<T>{b.data(), b_stride, b_turned},
+            Target<T>{c.data(), c_stride, add, bias ? added.data() : nullptr});
     return c == wanted;
+}
+
+template <class T>
+const ProductKernels<T>& products_of(const KernelTable& table) {
+    if constexpr (sizeof(T) == sizeof(float)) {
+        return table.of_float.products;
+    } else {
+        return table.of_double.products;
+    }
 }
 
 }  // namespace
@@ -85,7 +96,7 @@ TEMPLATE_TEST_CASE("gemm is the product of plain loops", "[products]", float, do
                             .add = (bits & 4) != 0,
                             .bias = (bits & 8) != 0};
             CAPTURE(m, n, k, bits);
-            CHECK(right<T>(call));
+            CHECK(right<T>(call, gemm<T>));
         }
     }
 }
@@ -95,12 +106,7 @@ TEMPLATE_TEST_CASE("panels are packed and multiplied alike in each set of instru
     using T = TestType;
     for (const InstructionSet& set : instruction_sets()) {
         const KernelTable table = set.kernels();
-        const ProductKernels<T>* products = nullptr;
-        if constexpr (sizeof(T) == sizeof(float)) {
-            products = &table.of_float.products;
-        } else {
-            products = &table.of_double.products;
-        }
+        const ProductKernels<T>* products = &products_of<T>(table);
         CAPTURE(set.name);
         for (const std::int64_t m : {1, 5, 12, 13, 24, 31}) {
             for (const std::int64_t n : {1, 7, 16, 32, 33, 64}) {
@@ -168,6 +174,33 @@ TEMPLATE_TEST_CASE("few rows are multiplied alike in each set of instructions", 
     }
 }
 
+TEMPLATE_TEST_CASE("small products are those of plain loops in each set of instructions",
+                   "[products]", float, double) {
+    using T = TestType;
+    for (const InstructionSet& set : instruction_sets()) {
+        const KernelTable table = set.kernels();
+        const ProductKernels<T>* products = &products_of<T>(table);
+        CAPTURE(set.name);
+        for (const std::int64_t m : {1, 3, 4, 7, 8, 9, 17}) {
+            for (const std::int64_t n : {1, 2, 3, 4, 7, 8, 15, 16, 31}) {
+                for (const std::int64_t k : {0, 1, 3, 4, 7, 17}) {
+                    for (int bits = 0; bits < 16; ++bits) {
+                        CAPTURE(m, n, k, bits);
+                        CHECK(right<T>({.m = m,
+                                        .n = n,
+                                        .k = k,
+                                        .a_turned = (bits & 1) != 0,
+                                        .b_turned = (bits & 2) != 0,
+                                        .add = (bits & 4) != 0,
+                                        .bias = (bits & 8) != 0},
+                                       products->multiply_small));
+                    }
+                }
+            }
+        }
+    }
+}
+
 TEMPLATE_TEST_CASE("a row of a product doesn't depend on how many others there are", "[products]",
                    float, double) {
     using T = TestType;
@@ -193,6 +226,28 @@ TEMPLATE_TEST_CASE("a row of a product doesn't depend on how many others there a
             CHECK(std::equal(some.begin(), some.end(), all.begin()));
         }
     }
+}
+
+TEMPLATE_TEST_CASE("a product has the same bits packed and as its operands lie", "[products]",
+                   float, double) {
+    using T = TestType;
+    const ProductKernels<T>& products = kernels<T>().products;
+    if (!products.beats_blas) return;
+    constexpr std::int64_t m = 70;
+    constexpr std::int64_t n = 37;
+    constexpr std::int64_t k = 97;
+    const auto thirds = [](std::int64_t count, std::int64_t seed) {
+        Numbers<T> x = whole<T>(count, seed);
+        for (T& each : x) each = each / T{3} + T{1} / T{7};
+        return x;
+    };
+    const Numbers<T> a = thirds(m * k, 3);
+    const Numbers<T> b = thirds(k * n, 8);
+    Numbers<T> packed(m * n);
+    gemm<T>(m, n, k, {a.data(), k, false}, {b.data(), n, false}, {packed.data(), n});
+    Numbers<T> small(m * n);
+    products.multiply_small(m, n, k, {a.data(), k, false}, {b.data(), n, false}, {small.data(), n});
+    CHECK(packed == small);
 }
 
 TEMPLATE_TEST_CASE("gemm keeps NaN and infinity where they belong", "[products]", float, double) {

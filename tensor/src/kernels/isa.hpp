@@ -58,6 +58,7 @@ void add_sum_rows(KernelTable& table);
 void add_updates(KernelTable& table);
 void add_squares(KernelTable& table);
 void add_products(KernelTable& table);
+void add_small_products(KernelTable& table);
 void add_attend_row(KernelTable& table);
 
 KernelTable kernels();

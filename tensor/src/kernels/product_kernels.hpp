@@ -1,9 +1,27 @@
 #pragma once
-// What matrix products are made of: operands packed as panels, and the product of panels.
+// What matrix products are made of: operands packed as panels, the product of panels, and that of
+// small matrices as they lie.
 
 #include <cstdint>
 
 namespace glassgrad::detail {
+
+/// A row-major matrix, read as it lies or transposed; `stride` elements from row to row.
+template <class T>
+struct Operand {
+    const T* data;
+    std::int64_t stride;
+    bool transposed;
+};
+
+/// A product that goes to rows `stride` apart, and is added to what is there if `add`.
+template <class T>
+struct Target {
+    T* data;
+    std::int64_t stride;
+    bool add = false;
+    const T* bias = nullptr;  ///< one for each column, added to the product
+};
 
 /// Where a product goes: rows `stride` apart, added to what is there if `add`; `bias`, one for each
 /// column, is added after that, if it isn't null.
@@ -14,6 +32,9 @@ struct Panels {
     bool add;
     const T* bias;
 };
+
+/// Numbers of a transposed right operand that `multiply_small` turns on the stack.
+inline constexpr std::int64_t small_room = 4096;
 
 template <class T>
 struct ProductKernels {
@@ -42,6 +63,10 @@ struct ProductKernels {
     void (*multiply_few)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
                          std::int64_t a_step, const T* b, std::int64_t column_step,
                          std::int64_t step, const Panels<T>& c);
+    /// c (m, n) = op(a) (m, k) times op(b) (k, n), the same sums, of operands as they lie; a b that
+    /// is transposed has at most small_room numbers.
+    void (*multiply_small)(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a,
+                           const Operand<T>& b, const Target<T>& c) = nullptr;
 };
 
 }  // namespace glassgrad::detail

@@ -15,6 +15,7 @@ KernelTable kernels() {
     add_sum_rows(table);
     add_updates(table);
     add_products(table);
+    add_small_products(table);
     add_attend_row(table);
     return table;
 }
