@@ -30,4 +30,16 @@ GLASSGRAD_INLINE void each_vector(std::int64_t n, const T* x, T* y, const F& f) 
 #endif
 }
 
+template <class T, class F>
+GLASSGRAD_INLINE void each_vector(std::int64_t n, const T* a, const T* b, T* y,
+                                  const F& f) noexcept {
+#ifdef __FMA__
+    std::int64_t i = 0;
+    for (; i + lanes<T> <= n; i += lanes<T>) store(y + i, f(load(a + i), load(b + i)));
+    if (i < n) store_first(y + i, n - i, f(load_first(a + i, n - i), load_first(b + i, n - i)));
+#else
+    each(n, a, b, y, f);
+#endif
+}
+
 }  // namespace glassgrad::detail::GLASSGRAD_ISA

@@ -87,15 +87,15 @@ template <class T>
 inline constexpr T exp_limit = sizeof(T) == sizeof(float) ? T(87) : T(708);
 
 /// exp(x + low) for |x| <= exp_limit and a `low` of the size of what x lost when it was rounded.
-template <class T>
-GLASSGRAD_INLINE T exp_within(T x, T low) noexcept {
-    const ExpParts<T> parts(x);
-    return exp_near_0(parts.r + low) * ExpParts<T>::power(parts.shifted);
+template <class V>
+GLASSGRAD_INLINE V exp_within(V x, V low) noexcept {
+    const ExpParts<V> parts(x);
+    return exp_near_0(parts.r + low) * ExpParts<V>::power(parts.shifted);
 }
-template <class T>
-GLASSGRAD_INLINE T exp_within(T x) noexcept {
-    const ExpParts<T> parts(x);
-    return exp_near_0(parts.r) * ExpParts<T>::power(parts.shifted);
+template <class V>
+GLASSGRAD_INLINE V exp_within(V x) noexcept {
+    const ExpParts<V> parts(x);
+    return exp_near_0(parts.r) * ExpParts<V>::power(parts.shifted);
 }
 
 /// 2^n y, rounded once.
@@ -132,14 +132,14 @@ GLASSGRAD_INLINE V fast_exp(V x) noexcept {
 }
 
 /// exp(x) - 1 for -40 <= x <= 89 (f32) or 710 (f64), but for the sign of 0.
-template <class T>
-GLASSGRAD_INLINE T expm1_within(T x) noexcept {
-    const ExpParts<T> parts(x);
-    const T r = parts.r;
-    const T sum = mul_add(exp_rest(r), r * r, r);
+template <class V>
+GLASSGRAD_INLINE V expm1_within(V x) noexcept {
+    const ExpParts<V> parts(x);
+    const V r = parts.r;
+    const V sum = mul_add(exp_rest(r), r * r, r);
     // Half of 2^n, which itself may be too large.
-    const T half = ExpParts<T>::power(parts.shifted - T(1));
-    return T(2) * mul_add(half, sum, half - T(0.5));
+    const V half = ExpParts<V>::power(parts.shifted - all<V>(1));
+    return all<V>(2) * mul_add(half, sum, half - all<V>(0.5));
 }
 
 /// exp(x) - 1 within 3 units in the last place, near 0 as well.

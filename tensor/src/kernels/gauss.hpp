@@ -6,23 +6,23 @@
 namespace glassgrad::detail::GLASSGRAD_ISA {
 
 /// c0 + z (c1 + z (c2 + ...))
-template <class T>
-GLASSGRAD_INLINE T polynomial(T, T c0) noexcept {
-    return c0;
+template <class V, class C>
+GLASSGRAD_INLINE V polynomial(V, C c0) noexcept {
+    return all<V>(c0);
 }
-template <class T, class... Rest>
-GLASSGRAD_INLINE T polynomial(T z, T c0, Rest... rest) noexcept {
-    return mul_add(polynomial(z, rest...), z, c0);
+template <class V, class C, class... Rest>
+GLASSGRAD_INLINE V polynomial(V z, C c0, Rest... rest) noexcept {
+    return mul_add(polynomial(z, rest...), z, all<V>(c0));
 }
 
 /// exp(t² / 2) times the share of the normal distribution beyond t >= 0. With u = (t - 4) / (t + 4)
 /// it is a polynomial in u, divided by t + 4: interpolated at Chebyshev's points, relative error
 /// below 1.4e-8 for t <= 15 (f32) and 3.7e-17 for t <= 39 (f64).
-template <class T>
-GLASSGRAD_INLINE T scaled_tail(T t) noexcept {
-    const T share = T{1} / (t + T{4});
-    const T u = T{1} - T{8} * share;
-    if constexpr (sizeof(T) == sizeof(float)) {
+template <class V>
+GLASSGRAD_INLINE V scaled_tail(V t) noexcept {
+    const V share = all<V>(1) / (t + all<V>(4));
+    const V u = all<V>(1) - all<V>(8) * share;
+    if constexpr (sizeof(typename Parts<V>::Number) == sizeof(float)) {
         return share * polynomial(u, 0.755285138596F, -0.607896594145F, 0.38713668307F,
                                   -0.186523306758F, 0.0604061855143F, -0.00752540241821F,
                                   -0.00352097282399F, 0.00156688168778F, 0.00018899651942F,
@@ -43,23 +43,25 @@ GLASSGRAD_INLINE T scaled_tail(T t) noexcept {
 
 /// The normal distribution at x: the share below, and exp(-x² / 2). Both are 0 where they would be
 /// smaller than normal numbers are.
-template <class T>
+template <class V>
 struct Normal {
-    T x;  // no farther out than that
-    T share;
-    T bell;
+    V x;  // no farther out than that
+    V share;
+    V bell;
 
-    GLASSGRAD_INLINE explicit Normal(T of) noexcept {
+    GLASSGRAD_INLINE explicit Normal(V of) noexcept {
         // Half its square is just below exp_limit.
+        using T = typename Parts<V>::Number;
         constexpr T far = sizeof(T) == sizeof(float) ? T(13.15) : T(37.6);
-        const T size = std::abs(of);
-        const T t = size > far ? far : size;
-        x = std::copysign(t, of);
-        const T square = t * t;
-        const T e = exp_within(T(-0.5) * square, T(-0.5) * lost_of_product(t, t, square));
-        bell = size > far ? T{0} : e;
-        const T tail = bell * scaled_tail(t);
-        share = of < 0 ? tail : T{1} - tail;
+        const V size = absolute(of);
+        const V t = at_most(size, far);
+        x = with_sign(t, of);
+        const V square = t * t;
+        const V half = all<V>(-0.5);
+        const V e = exp_within(half * square, half * lost_of_product(t, t, square));
+        bell = size > all<V>(far) ? all<V>(0) : e;
+        const V tail = bell * scaled_tail(t);
+        share = of < all<V>(0) ? tail : all<V>(1) - tail;
     }
 };
 

@@ -6,43 +6,44 @@
 namespace glassgrad::detail::GLASSGRAD_ISA {
 
 /// x in [-far, far].
-template <class T>
-GLASSGRAD_INLINE T bounded(T x, T far) noexcept {
-    const T over = x < -far ? -far : x;
-    return over > far ? far : over;
+template <class V>
+GLASSGRAD_INLINE V bounded(V x, typename Parts<V>::Number far) noexcept {
+    return at_most(at_least(x, -far), far);
 }
 
 /// 1 / (1 + exp(-x)) and what it leaves of 1, each to its own last digits; the first is 0 where it
 /// would be smaller than normal numbers are.
-template <class T>
+template <class V>
 struct Logistic {
-    T x;  // no farther out than that
-    T share;
-    T rest;
+    static constexpr auto limit = exp_limit<typename Parts<V>::Number>;
 
-    GLASSGRAD_INLINE explicit Logistic(T of) noexcept
-        : Logistic(bounded(of, exp_limit<T>), exp_within(-bounded(of, exp_limit<T>)),
-                   of < -exp_limit<T>) {}
-    /// From exp(-of), and whether `of` is so far left that the share is 0.
-    GLASSGRAD_INLINE Logistic(T of, T e, bool none) noexcept : x(of) {
-        const T normal = T{1} / (T{1} + e);
-        share = none ? T{0} : normal;
+    V x;  // no farther out than that
+    V share;
+    V rest;
+
+    GLASSGRAD_INLINE explicit Logistic(V of) noexcept
+        : Logistic(bounded(of, limit), exp_within(-bounded(of, limit)), of, -limit) {}
+    /// From `bound`, where `of` is bounded, and exp(-bound); left of `far` the share is 0.
+    GLASSGRAD_INLINE Logistic(V bound, V e, V of, typename Parts<V>::Number far) noexcept
+        : x(bound) {
+        const V normal = all<V>(1) / (all<V>(1) + e);
+        share = of < all<V>(far) ? all<V>(0) : normal;
         rest = e * normal;
     }
 };
 
-template <class T>
-GLASSGRAD_INLINE T logistic(T x) noexcept {
-    return Logistic<T>(x).share;
+template <class V>
+GLASSGRAD_INLINE V logistic(V x) noexcept {
+    return Logistic<V>(x).share;
 }
 
-template <class T>
-GLASSGRAD_INLINE T fast_tanh(T x) noexcept {
+template <class V>
+GLASSGRAD_INLINE V fast_tanh(V x) noexcept {
     // Beyond it tanh is 1 to rounding.
+    using T = typename Parts<V>::Number;
     constexpr T far = sizeof(T) == sizeof(float) ? T(10) : T(20);
-    const T size = std::abs(x);
-    const T m = expm1_within(T{2} * (size > far ? far : size));
-    return std::copysign(m / (m + T{2}), x);
+    const V m = expm1_within(all<V>(2) * at_most(absolute(x), far));
+    return with_sign(m / (m + all<V>(2)), x);
 }
 
 }  // namespace glassgrad::detail::GLASSGRAD_ISA

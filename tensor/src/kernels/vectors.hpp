@@ -3,6 +3,8 @@
 
 #include "isa.hpp"
 
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -100,6 +102,12 @@ inline Vector<float> mul_add(Vector<float> a, Vector<float> b, Vector<float> c) 
 inline Vector<double> mul_add(Vector<double> a, Vector<double> b, Vector<double> c) {
     return fused(a, b, c);
 }
+inline Vector<float> lost_of_product(Vector<float> a, Vector<float> b, Vector<float> product) {
+    return fused(a, b, -product);
+}
+inline Vector<double> lost_of_product(Vector<double> a, Vector<double> b, Vector<double> product) {
+    return fused(a, b, -product);
+}
 #endif
 
 /// The numbers that a value consists of, and bits as wide as each.
@@ -126,6 +134,28 @@ GLASSGRAD_INLINE V all(typename Parts<V>::Number x) noexcept {
         return x;
     } else {
         return splat(x);
+    }
+}
+
+template <class V>
+GLASSGRAD_INLINE V absolute(V x) noexcept {
+    if constexpr (std::is_same_v<V, typename Parts<V>::Number>) {
+        return std::abs(x);
+    } else {
+        using Bits = typename Parts<V>::Bits;
+        return std::bit_cast<V>(std::bit_cast<Bits>(x) & ~std::bit_cast<Bits>(all<V>(-0.0)));
+    }
+}
+/// The size of one with the sign of the other.
+template <class V>
+GLASSGRAD_INLINE V with_sign(V size, V sign) noexcept {
+    if constexpr (std::is_same_v<V, typename Parts<V>::Number>) {
+        return std::copysign(size, sign);
+    } else {
+        using Bits = typename Parts<V>::Bits;
+        const Bits one = std::bit_cast<Bits>(all<V>(-0.0));
+        return std::bit_cast<V>((std::bit_cast<Bits>(size) & ~one) |
+                                (std::bit_cast<Bits>(sign) & one));
     }
 }
 
