@@ -102,8 +102,9 @@ NormGradients backward(std::string_view op, const Tensor& x, const Tensor& weigh
         const auto kernel = Centred ? row.layer_norm_vjp : row.rms_norm_vjp;
 
         const std::int64_t parts = (wanted.weight ? 1 : 0) + (wanted.bias ? 1 : 0);
+        // So many rows cost more than the zeroing and adding of their sums.
         const std::int64_t piece =
-            std::max({std::int64_t{1}, (rows.count + 63) / 64,
+            std::max({std::int64_t{32}, (rows.count + 63) / 64,
                       detail::parallel_threshold / std::max<std::int64_t>(1, n)});
         const std::int64_t pieces = n == 0 ? 0 : (rows.count + piece - 1) / piece;
         Tensor sums = zeros({pieces, parts, n}, f64);
@@ -119,10 +120,13 @@ NormGradients backward(std::string_view op, const Tensor& x, const Tensor& weigh
         const auto total = [&](std::int64_t at) {
             Tensor all = Tensor::empty(part, x.dtype());
             T* out = all.mutable_data<T>();
+            double* const first = sum + at * n;
+            for (std::int64_t p = 1; p < pieces; ++p) {
+                const double* const more = first + p * parts * n;
+                for (std::int64_t i = 0; i < n; ++i) first[i] += more[i];
+            }
             for (std::int64_t i = 0; i < n; ++i) {
-                double value = 0;
-                for (std::int64_t p = 0; p < pieces; ++p) value += sum[(p * parts + at) * n + i];
-                out[i] = static_cast<T>(value);
+                out[i] = pieces > 0 ? static_cast<T>(first[i]) : T{0};
             }
             return all;
         };

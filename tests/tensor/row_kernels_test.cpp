@@ -14,7 +14,7 @@ using namespace kernel_tests;
 
 namespace {
 
-constexpr std::int64_t some = 3;  // rows
+constexpr std::int64_t some = 6;  // rows
 
 template <class T>
 std::vector<T> plain_numbers(std::int64_t n, unsigned seed) {

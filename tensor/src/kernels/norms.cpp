@@ -1,11 +1,73 @@
-// Layer norm and RMS norm, row by row. Sums are f64 whatever the type.
+// Layer norm and RMS norm, row by row. Sums are of T in lanes within a block, f64 from block to
+// block.
 
 #include "sums.hpp"
+#include "vectors.hpp"
 
 namespace glassgrad::detail::GLASSGRAD_ISA {
 namespace {
 
 using N = std::int64_t;
+
+/// How far lanes add up in T.
+constexpr N block = 1024;
+
+// For loops whose body runs on vectors, and on numbers where a row ends.
+template <class V, class T>
+GLASSGRAD_INLINE V at(const T* x) noexcept {
+    if constexpr (std::is_same_v<V, T>) {
+        return *x;
+    } else {
+        return load(x);
+    }
+}
+template <class T>
+GLASSGRAD_INLINE void put(T* x, T v) noexcept {
+    *x = v;
+}
+template <class T>
+GLASSGRAD_INLINE void put(T* x, Vector<T> v) noexcept {
+    store(x, v);
+}
+/// A sum of vectors and numbers in chains that don't wait for one another.
+template <class T, int Chains = 1>
+struct Sum {
+    Vector<T> chains[Chains] = {};
+    T rest{};
+
+    template <int Chain = 0>
+    GLASSGRAD_INLINE Vector<T>& of(Vector<T>) noexcept {
+        return chains[Chain];
+    }
+    template <int Chain = 0>
+    GLASSGRAD_INLINE T& of(T) noexcept {
+        return rest;
+    }
+    GLASSGRAD_INLINE double total() const noexcept {
+        Vector<T> all = chains[0];
+        for (int chain = 1; chain < Chains; ++chain) all += chains[chain];
+        T sums[lanes<T>];
+        store(sums, all);
+        for (int half = lanes<T> / 2; half > 0; half /= 2) {
+            for (int lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+        }
+        return static_cast<double>(sums[0] + rest);
+    }
+};
+
+/// f(i, chain, V) of each i at which a V begins: vectors as far as they go, then numbers.
+template <class T, int Chains, class F>
+GLASSGRAD_INLINE void by_vectors(N begin, N end, const F& f) noexcept {
+    constexpr std::integral_constant<int, 0> first{};
+    N i = begin;
+    if constexpr (Chains > 1) {
+        for (; i + Chains * lanes<T> <= end; i += Chains * lanes<T>) {
+            each<Chains>([&](auto chain) { f(i + chain * lanes<T>, chain, Vector<T>{}); });
+        }
+    }
+    for (; i + lanes<T> <= end; i += lanes<T>) f(i, first, Vector<T>{});
+    for (; i < end; ++i) f(i, first, T{});
+}
 
 /// What a row is shifted and scaled by. The mean in two parts, since differences from it are all
 /// that counts and a float holds too little of it.
@@ -15,12 +77,15 @@ struct Measure {
     T mean_low;
     T scale;  // 1 / sqrt(var + eps)
 
-    GLASSGRAD_INLINE T of(T x) const noexcept { return ((x - mean) - mean_low) * scale; }
+    template <class V>
+    GLASSGRAD_INLINE V of(V x) const noexcept {
+        return ((x - all<V>(mean)) - all<V>(mean_low)) * all<V>(scale);
+    }
 };
 
-/// With `Centred`, about the mean; else about 0.
+/// With `Centred`, about the mean; else about 0. In f64, for any numbers.
 template <bool Centred, class T>
-GLASSGRAD_INLINE Measure<T> measure(N n, const T* x, double eps) noexcept {
+[[gnu::noinline]] Measure<T> measure_any(N n, const T* x, double eps) noexcept {
     const auto size = static_cast<double>(n);
     Measure<T> m{};
     if constexpr (Centred) {
@@ -35,6 +100,51 @@ GLASSGRAD_INLINE Measure<T> measure(N n, const T* x, double eps) noexcept {
     });
     m.scale = static_cast<T>(1 / std::sqrt(squares / size + eps));
     return m;
+}
+
+/// The same by sums in T. Those of differences from a mean that is nearly right mend it.
+template <bool Centred, class T>
+GLASSGRAD_INLINE Measure<T> measure(N n, const T* x, double eps) noexcept {
+    constexpr int chains = 4;
+    const auto size = static_cast<double>(n);
+    double sum = 0;
+    if constexpr (Centred) {
+        for (N begin = 0; begin < n; begin += block) {
+            Sum<T, chains> part;
+            by_vectors<T, chains>(begin, n - begin < block ? n : begin + block,
+                                  [&](N i, auto chain, auto v) {
+                                      using V = decltype(v);
+                                      part.template of<chain>(v) += at<V>(x + i);
+                                  });
+            sum += part.total();
+        }
+    }
+    const T near = static_cast<T>(sum / size);
+    double off = 0;
+    double squares = 0;
+    for (N begin = 0; begin < n; begin += block) {
+        Sum<T, chains> plain;
+        Sum<T, chains> square;
+        by_vectors<T, chains>(begin, n - begin < block ? n : begin + block,
+                              [&](N i, auto chain, auto v) {
+                                  using V = decltype(v);
+                                  const V d = at<V>(x + i) - all<V>(near);
+                                  plain.template of<chain>(v) += d;
+                                  V& to = square.template of<chain>(v);
+                                  to = mul_add(d, d, to);
+                              });
+        off += plain.total();
+        squares += square.total();
+    }
+    const double shift = Centred ? off / size : 0;
+    const double variance = squares / size - shift * shift;
+    // Else squares may have left T's range, or the mean is no better than the spread.
+    constexpr double least = sizeof(T) == sizeof(float) ? 1e-24 : 1e-280;
+    constexpr double most = std::numeric_limits<T>::max();
+    if (!(variance > least && variance > shift * shift && squares < most)) {
+        return measure_any<Centred>(n, x, eps);
+    }
+    return {near, static_cast<T>(shift), static_cast<T>(1 / std::sqrt(variance + eps))};
 }
 
 template <bool Centred, class T>
@@ -58,77 +168,102 @@ void norm(N rows, N n, const T* x, const T* weight, const T* bias, double eps, T
     }
 }
 
-/// gx = scale (g - mean(g) - h mean(g h)), where h is the norm of x; without mean(g) if not
-/// centred. `part(i, h)` takes what other gradients want of element i on the way.
-template <bool Centred, class T, class G, class Part>
-GLASSGRAD_INLINE void pull(N n, const T* x, const Measure<T>& m, const G& g, const Part& part,
-                           T* gx) noexcept {
-    constexpr N block = 512;
-    double plain = 0;
-    double along = 0;
-    for (N begin = 0; begin < n; begin += block) {
-        const N end = n - begin < block ? n : begin + block;
-        T sum{};
-        T product{};
-#pragma omp simd reduction(+ : sum, product)
-        for (N i = begin; i < end; ++i) {
-            const T h = m.of(x[i]);
-            const T value = g(i);
-            sum += value;
-            product += value * h;
-            part(i, h);
-        }
-        plain += static_cast<double>(sum);
-        along += static_cast<double>(product);
+/// The sum of so many.
+template <int Count, class V>
+GLASSGRAD_INLINE V in_pairs(const V* x) noexcept {
+    if constexpr (Count == 1) {
+        return *x;
+    } else {
+        return in_pairs<Count / 2>(x) + in_pairs<Count / 2>(x + Count / 2);
     }
-    const auto size = static_cast<double>(n);
-    const T shift = Centred ? static_cast<T>(plain / size) : T{};
-    const T slope = static_cast<T>(along / size);
-#pragma omp simd
-    for (N i = 0; i < n; ++i) gx[i] = m.scale * (g(i) - shift - m.of(x[i]) * slope);
 }
 
-/// A row's gradients, with those parts that `part` takes.
-template <bool Centred, class T, class Part>
-GLASSGRAD_INLINE void pull_row(N n, const T* x, const T* gy, const T* weight, const Measure<T>& m,
-                               const Part& part, T* gx) noexcept {
-    if (!gx) {
+/// The gradients of R rows, measured by `m`: gx = scale (g - mean(g) - h mean(g h)), where g is
+/// gy weight and h is the norm of x; without mean(g) if not centred.
+template <bool Centred, int R, class T>
+void pull_rows(N n, const T* x, const T* gy, const T* weight, const Measure<T>* m, T* gx,
+               double* gw, double* gb) noexcept {
+    double plain[R] = {};
+    double along[R] = {};
+    Measure<T> rows[R];
+    for (int r = 0; r < R; ++r) rows[r] = m[r];
+    for (N begin = 0; begin < n; begin += block) {
+        const N end = n - begin < block ? n : begin + block;
+        // Of these rows together, so that sums in f64 are read and written once for all.
+        T columns_h[block];
+        T columns[block];
+        Sum<T> sums[R];
+        Sum<T> sums_h[R];
+        by_vectors<T, 1>(begin, end, [&](N i, auto, auto v) {
+            using V = decltype(v);
+            const V w = weight ? at<V>(weight + i) : all<V>(T{1});
+            V column_h[R];
+            V column[R];
+            each<R>([&](auto r) {
+                const V h = rows[r].of(at<V>(x + r * n + i));
+                const V g = at<V>(gy + r * n + i);
+                column_h[r] = g * h;
+                column[r] = g;
+                const V value = g * w;
+                sums[r].of(v) += value;
+                V& to = sums_h[r].of(v);
+                to = mul_add(value, h, to);
+            });
+            put(columns_h + (i - begin), in_pairs<R>(column_h));
+            put(columns + (i - begin), in_pairs<R>(column));
+        });
+        if (gw) {
 #pragma omp simd
-        for (N i = 0; i < n; ++i) part(i, m.of(x[i]));
-    } else if (weight) {
-        pull<Centred>(
-            n, x, m, [=](N i) { return gy[i] * weight[i]; }, part, gx);
-    } else {
-        pull<Centred>(
-            n, x, m, [=](N i) { return gy[i]; }, part, gx);
+            for (N i = begin; i < end; ++i) gw[i] += static_cast<double>(columns_h[i - begin]);
+        }
+        if (gb) {
+#pragma omp simd
+            for (N i = begin; i < end; ++i) gb[i] += static_cast<double>(columns[i - begin]);
+        }
+        for (int r = 0; r < R; ++r) {
+            plain[r] += sums[r].total();
+            along[r] += sums_h[r].total();
+        }
+    }
+    if (!gx) return;
+    const auto size = static_cast<double>(n);
+    for (int r = 0; r < R; ++r, x += n, gy += n, gx += n) {
+        const Measure<T> row = rows[r];
+        const T shift = Centred ? static_cast<T>(plain[r] / size) : T{};
+        const T slope = static_cast<T>(along[r] / size);
+        // NOLINTNEXTLINE(bugprone-branch-clone): pragmas look alike to it
+        if (weight) {
+#pragma omp simd
+            for (N i = 0; i < n; ++i) {
+                gx[i] = row.scale * (gy[i] * weight[i] - shift - row.of(x[i]) * slope);
+            }
+        } else {
+#pragma omp simd
+            for (N i = 0; i < n; ++i) {
+                gx[i] = row.scale * (gy[i] - shift - row.of(x[i]) * slope);
+            }
+        }
     }
 }
 
 template <bool Centred, class T>
 void norm_vjp(N rows, N n, const T* x, const T* gy, const T* weight, double eps,
               const NormTargets<T>& gradients) {
+    constexpr int together = 4;
     T* gx = gradients.x;
-    double* const gw = gradients.weight;
-    double* const gb = gradients.bias;
-    for (N r = 0; r < rows; ++r, x += n, gy += n) {
-        const Measure<T> m = gx || gw ? measure<Centred>(n, x, eps) : Measure<T>{};
-        const auto to_weight = [=](N i, T h) { gw[i] += static_cast<double>(gy[i] * h); };
-        const auto to_bias = [=](N i, T) { gb[i] += static_cast<double>(gy[i]); };
-        const auto to_both = [=](N i, T h) {
-            to_weight(i, h);
-            to_bias(i, h);
-        };
-        if (gw && gb) {
-            pull_row<Centred>(n, x, gy, weight, m, to_both, gx);
-        } else if (gw) {
-            pull_row<Centred>(n, x, gy, weight, m, to_weight, gx);
-        } else if (gb) {
-            pull_row<Centred>(n, x, gy, weight, m, to_bias, gx);
-        } else {
-            pull_row<Centred>(
-                n, x, gy, weight, m, [](N, T) {}, gx);
+    for (N r = 0; r < rows;) {
+        const int count = rows - r < together ? 1 : together;
+        Measure<T> m[together] = {};
+        if (gx || gradients.weight) {
+            for (int k = 0; k < count; ++k) m[k] = measure<Centred>(n, x + k * n, eps);
         }
-        if (gx) gx += n;
+        (count == 1 ? pull_rows<Centred, 1, T>
+                    : pull_rows<Centred, together, T>)(n, x, gy, weight, m, gx, gradients.weight,
+                                                       gradients.bias);
+        r += count;
+        x += count * n;
+        gy += count * n;
+        if (gx) gx += count * n;
     }
 }
 
