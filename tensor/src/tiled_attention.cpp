@@ -18,9 +18,6 @@ constexpr std::int64_t keys_at_once = 120;
 /// So many queries share what is packed of the keys.
 constexpr std::int64_t queries_at_once = 512;
 
-std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
-std::int64_t rounded_up(std::int64_t a, std::int64_t unit) { return quotient_up(a, unit) * unit; }
-
 template <class T>
 struct Attend {
     Attend(const Tensor& q_, const Tensor& k_, const Tensor& v_, const TiledCall& call_,
@@ -134,7 +131,10 @@ struct Attend {
             factor = 1;
         }
         if (scores.adds()) scores.add_turned(n, queries, keys, w, panel);
-        scores.hide_turned(queries, keys, w, panel);
+        if (!scores.covers(queries, keys)) {
+            const Range band = scores.band(queries, keys, panel);
+            attention.hide(count, band.begin, band.end, w);
+        }
         const bool changed = attention.weigh(count, factor, w, room.top.get() + i * panel,
                                              room.total.get() + i * panel, room.by.get());
         if (call.dropout_p > 0) drop(n, queries, keys, room);

@@ -1,13 +1,12 @@
 #pragma once
-// What the passes of tiled attention share: sizes, where matrices lie, and what is added to the
-// scores of a tile or hides them.
+// What is added to the scores of a tile or hides them, and sums that weights of 0 take nothing to.
 
 #include <glassgrad/tensor/detail/tiled_attention.hpp>
 
 #include "kernels/kernels.hpp"
-#include "parallel.hpp"
 #include "scratch.hpp"
 #include "strided.hpp"
+#include "tiled_sizes.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -16,105 +15,6 @@
 #include <span>
 
 namespace glassgrad::detail {
-
-/// Some rows or columns of the scores.
-struct Range {
-    std::int64_t begin;
-    std::int64_t end;
-    std::int64_t size() const noexcept { return end - begin; }
-};
-
-/// Where the matrices (tokens, width) of a tensor lie: heads are an axis of their own, or side by
-/// side in each token.
-struct Matrices {
-    std::int64_t heads = 1;
-    std::int64_t from_batch = 0;
-    std::int64_t from_head = 0;
-    std::int64_t row = 0;  ///< from token to token
-
-    Matrices() = default;
-    /// `shape` is (..., heads, tokens, width), however they lie.
-    Matrices(const Shape& shape, bool side_by_side)
-        : heads(shape.rank() > 2 ? shape[shape.rank() - 3] : 1) {
-        const std::int64_t tokens = shape[shape.rank() - 2];
-        const std::int64_t width = shape.back();
-        from_batch = heads * tokens * width;
-        from_head = side_by_side ? width : tokens * width;
-        row = side_by_side ? heads * width : width;
-    }
-    std::int64_t at(std::int64_t n, std::int64_t token) const noexcept {
-        return n / heads * from_batch + n % heads * from_head + token * row;
-    }
-};
-
-struct TiledSizes {
-    std::int64_t matrices = 1;  ///< (query, key) matrices: all leading axes of q
-    std::int64_t heads;
-    std::int64_t group;  ///< so many matrices that lie together share keys and values
-    std::int64_t queries;
-    std::int64_t keys;
-    std::int64_t width;        ///< of q and k
-    std::int64_t value_width;  ///< of v
-    std::int64_t query_tile_size;
-    std::int64_t key_tile_size;
-    Matrices q_at;  ///< and the result, if its heads are as wide
-    Matrices k_at;
-    Matrices v_at;
-    Matrices y_at;
-
-    /// `wanted` unless the call says otherwise: queries and keys of a tile.
-    TiledSizes(const Tensor& q_given, const Tensor& k_given, const Tensor& v_given,
-               const TiledCall& call, std::int64_t wanted_queries, std::int64_t wanted_keys) {
-        const Shape q = heads_shape(q_given.shape(), call.heads);
-        const Shape k = heads_shape(k_given.shape(), call.kv_heads);
-        const Shape v = heads_shape(v_given.shape(), call.kv_heads);
-        Shape y = q;
-        y[y.rank() - 1] = v.back();
-        const bool side_by_side = call.heads > 0;
-        q_at = Matrices(q, side_by_side);
-        k_at = Matrices(k, side_by_side);
-        v_at = Matrices(v, side_by_side);
-        y_at = Matrices(y, side_by_side);
-        heads = q_at.heads;
-        group = std::max<std::int64_t>(1, heads / std::max<std::int64_t>(1, k_at.heads));
-        queries = q[q.rank() - 2];
-        keys = k[k.rank() - 2];
-        width = q.back();
-        value_width = v.back();
-        query_tile_size = call.tile > 0 ? call.tile : wanted_queries;
-        key_tile_size = call.tile > 0 ? call.tile : wanted_keys;
-        for (int i = 0; i < q.rank() - 2; ++i) matrices *= q[i];
-    }
-    /// f(task) for each task, in any order unless the work is little.
-    template <class F>
-    void for_tasks(std::int64_t count, const F& f) const {
-        constexpr std::int64_t little = 1 << 18;
-        const std::int64_t products = matrices * queries * keys * (width + value_width);
-        for_chunks(count, products < little ? std::max<std::int64_t>(1, count) : 1,
-                   [&](std::int64_t begin, std::int64_t end) {
-                       for (std::int64_t task = begin; task < end; ++task) f(task);
-                   });
-    }
-    std::int64_t query_tiles() const noexcept { return tiles(queries, query_tile_size); }
-    std::int64_t key_tiles() const noexcept { return tiles(keys, key_tile_size); }
-    /// Into how many parts the backward pass cuts the keys, so that few heads still keep several
-    /// threads busy.
-    std::int64_t key_parts() const noexcept {
-        constexpr std::int64_t enough = 8;
-        const std::int64_t shared = std::max<std::int64_t>(1, matrices / group);
-        return std::clamp<std::int64_t>(enough / shared, 1, std::max<std::int64_t>(1, key_tiles()));
-    }
-    Range query_tile(std::int64_t i) const noexcept { return range(i, queries, query_tile_size); }
-    Range key_tile(std::int64_t i) const noexcept { return range(i, keys, key_tile_size); }
-
-  private:
-    static std::int64_t tiles(std::int64_t n, std::int64_t size) noexcept {
-        return n / size + (n % size != 0 ? 1 : 0);
-    }
-    static Range range(std::int64_t i, std::int64_t n, std::int64_t size) noexcept {
-        return {i * size, std::min(n, (i + 1) * size)};
-    }
-};
 
 /// A mask or bias that broadcasts to the scores, as matrices of which rows or columns may be one.
 class Spread {
@@ -229,15 +129,14 @@ class TileScores {
             for (std::int64_t j = std::max<std::int64_t>(0, to); j < count; ++j) out[j] = hidden;
         }
     }
-    /// The same for scores whose rows are keys: element i of a row is of query rows.begin + i.
-    void hide_turned(const Range& rows, const Range& columns, T* out, std::int64_t step) const {
-        if (covers(rows, columns)) return;
-        for (std::int64_t j = columns.begin; j < columns.end; ++j, out += step) {
-            for (std::int64_t i = 0; i < rows.size(); ++i) {
-                const std::int64_t p = position(rows.begin + i);
-                out[i] = j < first_key(p) || j >= end_of_keys(p) ? hidden : out[i];
-            }
-        }
+    /// What `AttentionKernels::hide` takes for scores whose rows are keys: the queries, from
+    /// rows.begin on, that may see the first key.
+    Range band(const Range& rows, const Range& columns, std::int64_t panel) const noexcept {
+        const Range seeing = queries_of({columns.begin, columns.begin + 1});
+        const auto bounded = [&](std::int64_t query) {
+            return std::clamp(query - rows.begin, -columns.size(), panel);
+        };
+        return {bounded(seeing.begin), bounded(seeing.end)};
     }
     /// Whether order and window hide nothing of the tile.
     bool covers(const Range& rows, const Range& columns) const noexcept {

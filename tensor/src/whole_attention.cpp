@@ -3,6 +3,7 @@
 
 #include "whole_attention.hpp"
 
+#include "bounded_values.hpp"
 #include "dispatch.hpp"
 #include "kernels/kernels.hpp"
 #include "scratch.hpp"
@@ -20,79 +21,6 @@ constexpr std::int64_t most_keys_of_few = 256;
 constexpr std::int64_t few_heads = 8;
 /// Weights of so many numbers are kept in any case, more if q, k, v and the result are as many.
 constexpr std::int64_t kept_anyway = 1 << 20;
-
-std::int64_t rounded_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
-
-/// The matrix of one head as products with weights read it: where it is, or a copy that is bounded
-/// and as wide as vectors are.
-template <class T>
-class Values {
-  public:
-    Values(const Kernels<T>& kernels, std::int64_t tokens, std::int64_t width, const T* x,
-           std::int64_t row)
-        : attention_(kernels.attention),
-          width_(width),
-          padded_(rounded_up(width, kernels.products.panel_columns / 2)),
-          given_(x),
-          given_row_(row),
-          finite_(attention_.finite(tokens, width, x, row)),
-          data_(x),
-          row_(row) {
-        if (direct()) return;
-        T* to = copy_.emplace(tokens * padded_).get();
-        data_ = to;
-        row_ = padded_;
-        for (std::int64_t i = 0; i < tokens; ++i, x += row, to += padded_) {
-            for (std::int64_t j = 0; j < width; ++j) to[j] = std::isfinite(x[j]) ? x[j] : T{0};
-            std::fill_n(to + width, padded_ - width, T{0});
-        }
-    }
-    /// out (m, width), rows `row` apart, is or takes weights (m, k) times k of the values, from
-    /// `first` on. A weight of 0 takes nothing, not even from infinity or NaN.
-    void weigh(std::int64_t m, const Lattice<T>& weights, const Range& some, T* out,
-               std::int64_t row, bool add) const {
-        const std::int64_t k = some.size();
-        const T* const from = data_ + some.begin * row_;
-        if (direct()) {
-            attention_.multiply(m, width_, k, weights, from, row_, {out, row, add, nullptr});
-            return;
-        }
-        const Scratch<T> sums(m * padded_);
-        attention_.multiply(m, padded_, k, weights, from, row_,
-                            {sums.get(), padded_, false, nullptr});
-        if (!finite_) {
-            add_unbounded(
-                m, width_, k,
-                [&](std::int64_t i, std::int64_t, std::int64_t p) {
-                    return weights.data[i * weights.row + p * weights.step];
-                },
-                [&](std::int64_t, std::int64_t j, std::int64_t p) {
-                    return given_[(some.begin + p) * given_row_ + j];
-                },
-                sums.get(), padded_);
-        }
-        for (std::int64_t i = 0; i < m; ++i) {
-            for (std::int64_t j = 0; j < width_; ++j) {
-                T& to = out[i * row + j];
-                const T sum = sums.get()[i * padded_ + j];
-                to = add ? to + sum : sum;
-            }
-        }
-    }
-
-  private:
-    bool direct() const noexcept { return finite_ && width_ == padded_; }
-
-    const AttentionKernels<T>& attention_;
-    std::int64_t width_;
-    std::int64_t padded_;
-    const T* given_;
-    std::int64_t given_row_;
-    bool finite_;
-    const T* data_;
-    std::int64_t row_;
-    std::optional<Scratch<T>> copy_;
-};
 
 template <class T>
 class WholeRows {
@@ -120,8 +48,8 @@ class WholeRows {
         double* const rows = result.rows.mutable_data<double>();
         sizes_.for_tasks(sizes_.matrices, [&](std::int64_t n) {
             const std::int64_t shared = n / sizes_.group;
-            const Values<T> values(kernels_, sizes_.keys, sizes_.value_width,
-                                   v_ + sizes_.v_at.at(shared, 0), sizes_.v_at.row);
+            const BoundedValues<T> values(kernels_, sizes_.keys, sizes_.value_width,
+                                          v_ + sizes_.v_at.at(shared, 0), sizes_.v_at.row);
             const Room room(*this, {.weights = !kept, .gradients = false});
             for (std::int64_t i = 0; i < sizes_.query_tiles(); ++i) {
                 const Range queries = sizes_.query_tile(i);
@@ -219,11 +147,8 @@ class WholeRows {
         }
         if (scores_.adds()) scores_.add_turned(n, queries, keys, seen, panel_);
         if (!scores_.covers(queries, keys)) {
-            const Range allowed = scores_.queries_of({keys.begin, keys.begin + 1});
-            const auto bounded = [&](std::int64_t query) {
-                return std::clamp(query - queries.begin, -keys.size(), panel_);
-            };
-            attention_.hide(keys.size(), bounded(allowed.begin), bounded(allowed.end), seen);
+            const Range band = scores_.band(queries, keys, panel_);
+            attention_.hide(keys.size(), band.begin, band.end, seen);
         }
         return factor;
     }
@@ -257,7 +182,7 @@ class WholeRows {
         return room.dropped.get();
     }
     /// Weights of queries, times the values of the keys that they see.
-    void along_queries(const Range& queries, const T* w, const Values<T>& values, T* out,
+    void along_queries(const Range& queries, const T* w, const BoundedValues<T>& values, T* out,
                        std::int64_t row) const {
         const std::int64_t unit = products_.panel_rows;
         for (std::int64_t i = queries.begin; i < queries.end; i += unit) {
@@ -269,8 +194,8 @@ class WholeRows {
         }
     }
     /// Adds weights of keys, times the values of the queries that see them.
-    void along_keys(const Range& queries, const Range& keys, const T* w, const Values<T>& values,
-                    T* out, std::int64_t row) const {
+    void along_keys(const Range& queries, const Range& keys, const T* w,
+                    const BoundedValues<T>& values, T* out, std::int64_t row) const {
         const std::int64_t unit = products_.panel_rows;
         for (std::int64_t j = keys.begin; j < keys.end; j += unit) {
             const Range some{j, std::min(keys.end, j + unit)};
@@ -288,7 +213,7 @@ class WholeRows {
         const TiledSizes& s = sizes_;
         const Room room(*this, {.weights = !kept, .gradients = true});
         const T* const gy_here = gy + s.y_at.at(n, 0);
-        std::optional<Values<T>> of_q, of_k, of_gy;
+        std::optional<BoundedValues<T>> of_q, of_k, of_gy;
         if (gk) of_q.emplace(kernels_, s.queries, s.width, q_ + s.q_at.at(n, 0), s.q_at.row);
         if (gq) of_k.emplace(kernels_, s.keys, s.width, k_ + s.k_at.at(shared, 0), s.k_at.row);
         if (gv) of_gy.emplace(kernels_, s.queries, s.value_width, gy_here, s.y_at.row);

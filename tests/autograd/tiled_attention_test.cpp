@@ -282,9 +282,9 @@ TEST_CASE("weights that are kept are those that are computed again, to the bit")
         detail::TiledCall call =
             detail::tiled_call(q, k, k, {.causal = true, .dropout_p = 0.2, .rng = &rng});
         call.keeps = keeps;
-        const detail::TiledResult result = detail::attend_in_tiles(q, k, k, call);
-        CHECK(result.weights.defined() == keeps);
-        of[keeps ? 1 : 0] = detail::attend_in_tiles_vjp(q, k, k, call, result, gy,
+        const detail::TiledResult attended = detail::attend_in_tiles(q, k, k, call);
+        CHECK(attended.weights.defined() == keeps);
+        of[keeps ? 1 : 0] = detail::attend_in_tiles_vjp(q, k, k, call, attended, gy,
                                                         {.q = true, .k = true, .v = true});
     }
     CHECK(same_bits(of[0].q, of[1].q));
