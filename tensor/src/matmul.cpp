@@ -100,8 +100,8 @@ Shape common_batch(const Tensor& a, const Tensor& b) {
     }
 }
 
-Tensor of_two_matrices(const Sizes& s, const Tensor& a, const Tensor& b,
-                       const MatmulOptions& options) {
+[[gnu::noinline]] Tensor of_two_matrices(const Sizes& s, const Tensor& a, const Tensor& b,
+                                         const MatmulOptions& options) {
     Tensor result = Tensor::empty_matrix(s.m, s.n, a.dtype());
     detail::with_number("matmul", a.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
@@ -152,6 +152,12 @@ void check_pair(std::string_view op, const Tensor& a, const Tensor& b) {
 
 Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
     check_pair("matmul", a, b);
+    if (a.rank() == 2 && b.rank() == 2) {
+        const Sizes s{a.shape()[options.transpose_a ? 1 : 0],
+                      a.shape()[options.transpose_a ? 0 : 1],
+                      b.shape()[options.transpose_b ? 0 : 1]};
+        if (s.k == b.shape()[options.transpose_b ? 1 : 0]) return of_two_matrices(s, a, b, options);
+    }
     if (a.rank() >= 2 && b.rank() >= 2) return matrix_product(a, b, options);
     if (a.rank() == 0 || b.rank() == 0) {
         fail<ShapeError>(hint("use mul or scale for numbers"),

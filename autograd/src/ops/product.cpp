@@ -165,7 +165,7 @@ Variable matmul(const Variable& a, const Variable& b, const MatmulOptions& optio
     }
     Tensor value = detail::computed(find(rows, "matmul"), product, a, b);
     const bool flat = b.rank() == 2 && a.rank() > 2 && !ta && value.numel() > 0 && a.numel() > 0;
-    return record(
+    return detail::recorded(
         find(rows, "matmul"), std::move(value),
         [=] {
             return Attributes{{"transpose_a", ta}, {"transpose_b", tb}};
