@@ -237,21 +237,40 @@ void measure(const Kernel& kernel, std::int64_t n, int threads, int trials) {
     std::fflush(stdout);
 }
 
+constexpr const char* usage =
+    "bench_kernels [NAME]... [--threads N] [--kilobytes K] [--trials N]\n"
+    "NAME: add mul exp tanh gelu silu softmax layer_norm sum cross_entropy adamw; all if none\n"
+    "--threads: 1 and 2 if not given; --kilobytes: of one array, 4 to 262144 if not given\n";
+
+std::int64_t number_of(const std::string& option, const std::string& given) {
+    std::size_t read = 0;
+    std::int64_t number = 0;
+    try {
+        number = std::stoll(given, &read);
+    } catch (const std::exception&) {
+        read = 0;
+    }
+    if (read == 0 || read != given.size() || number < 1 || number > 1 << 30) {
+        throw std::invalid_argument(option + " takes a number from 1 on, got " + given);
+    }
+    return number;
+}
+
 Options parse(int count, char** given) {
     Options options;
     for (int i = 1; i < count; ++i) {
         const std::string argument = given[i];
         const bool more = i + 1 < count;
         if (argument == "--threads" && more) {
-            options.threads = {std::stoi(given[++i])};
+            options.threads = {static_cast<int>(number_of(argument, given[++i]))};
         } else if (argument == "--kilobytes" && more) {
-            options.kilobytes = {std::stoll(given[++i])};
+            options.kilobytes = {number_of(argument, given[++i])};
         } else if (argument == "--trials" && more) {
-            options.trials = std::stoi(given[++i]);
+            options.trials = static_cast<int>(number_of(argument, given[++i]));
         } else if (std::find(names().begin(), names().end(), argument) != names().end()) {
             options.names.push_back(argument);
         } else {
-            throw std::invalid_argument("no kernel called " + argument);
+            throw std::invalid_argument("no kernel or option " + argument + "\n" + usage);
         }
     }
     if (options.names.empty()) options.names = names();
@@ -279,6 +298,10 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int count, char** given) {
+    if (count == 2 && std::string(given[1]) == "--help") {
+        std::fputs(usage, stdout);
+        return 0;
+    }
     try {
         run(parse(count, given));
     } catch (const std::exception& error) {
