@@ -2,6 +2,7 @@
 
 #include "dispatch.hpp"
 #include "fail.hpp"
+#include "strided_copy.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -86,7 +87,8 @@ Tensor full(const Shape& shape, double value, DType dtype) {
     Tensor result = Tensor::empty(shape, dtype);
     with_type(dtype, [&](auto type) {
         using T = typename decltype(type)::type;
-        std::fill_n(result.mutable_data<T>(), result.numel(), exact_cast<T>("full", value));
+        detail::write_number(result.numel(), exact_cast<T>("full", value),
+                             result.mutable_data<T>());
     });
     return result;
 }

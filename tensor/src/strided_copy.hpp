@@ -5,10 +5,23 @@
 
 #include "dispatch.hpp"
 #include "strided.hpp"
+#include "write_elements.hpp"
 
 #include <algorithm>
 
 namespace glassgrad::detail {
+
+/// out[0] = ... = out[count - 1] = value
+template <class T>
+void write_number(std::int64_t count, T value, T* out) {
+    if constexpr (std::is_floating_point_v<T>) {
+        const auto fill = kernels<T>().map.fill;
+        write_elements(count, out,
+                       [=](std::int64_t, std::int64_t n, T* to) { fill(n, value, to); });
+    } else {
+        std::fill_n(out, count, value);
+    }
+}
 
 /// A dense copy of what `strides` and `start` read from the buffer of x, in the given shape.
 inline Tensor strided_copy(const Tensor& x, const Shape& shape, const Strides& strides,
@@ -17,8 +30,9 @@ inline Tensor strided_copy(const Tensor& x, const Shape& shape, const Strides& s
     const StridedWalk<1> walk(shape, {strides});
     with_type(x.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
-        const T* in = x.data<T>() + start;
         T* out = result.mutable_data<T>();
+        if (x.numel() == 1) return write_number(result.numel(), *x.data<T>(), out);
+        const T* in = x.data<T>() + start;
         in_chunks(walk,
                   [&](std::int64_t at, const auto& offsets, std::int64_t n, const auto& steps) {
                       const T* from = in + offsets[0];

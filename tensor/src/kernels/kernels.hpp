@@ -24,6 +24,8 @@ struct Maps {
 
     /// A copy that leaves the caches as they are.
     Map stream;
+    /// y[i] = value
+    void (*fill)(std::int64_t n, T value, T* y);
     Map neg, abs, square;
     MapBetween clamp;
     Map exp, expm1, log, log1p, sqrt, rsqrt, reciprocal, erf;

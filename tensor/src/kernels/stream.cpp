@@ -1,4 +1,4 @@
-// Copies past the caches.
+// One number throughout, and copies past the caches.
 
 #include "isa.hpp"
 
@@ -45,7 +45,13 @@ void stream(N n, const T* x, T* y) {
 }
 
 template <class T>
+void fill(N n, T value, T* y) {
+    for (N i = 0; i < n; ++i) y[i] = value;
+}
+
+template <class T>
 void add(Maps<T>& maps) {
+    maps.fill = fill<T>;
     maps.stream = stream<T>;
 }
 
