@@ -202,6 +202,39 @@ TEMPLATE_TEST_CASE("kernels of norms are plain loops to rounding, in each set of
     });
 }
 
+TEMPLATE_TEST_CASE("norms keep their digits where squares leave the range of numbers", "[kernels]",
+                   float) {
+    using T = TestType;
+    for_each_length<T>([](const Rows<T>& row, std::int64_t n) {
+        if (n < 2) return;
+        const std::vector<T> plain = plain_numbers<T>(n, 3);
+        std::vector<T> wanted(plain.size()), y(plain.size());
+        row.layer_norm(1, n, plain.data(), nullptr, nullptr, 0, wanted.data());
+        for (const T factor : {T{0x1p100}, T{0x1p-80}}) {
+            std::vector<T> x = plain;
+            for (T& each : x) each *= factor;
+            row.layer_norm(1, n, x.data(), nullptr, nullptr, 0, y.data());
+            CHECK(distance(y, std::vector<Wide<T>>(wanted.begin(), wanted.end())) <= 16);
+        }
+    });
+}
+
+TEMPLATE_TEST_CASE("a fill writes one number in every place and nothing beside", "[kernels]", float,
+                   double) {
+    using T = TestType;
+    for (const InstructionSet& set : instruction_sets()) {
+        CAPTURE(set.name);
+        const KernelTable table = set.kernels();
+        for (const std::int64_t n : sizes) {
+            std::vector<T> y(static_cast<std::size_t>(n) + 1, T{7});
+            of<T>(table).map.fill(n, T{-0.0}, y.data());
+            std::vector<T> wanted(y.size(), T{-0.0});
+            wanted.back() = 7;
+            CHECK(same_bits(y, wanted));
+        }
+    }
+}
+
 TEMPLATE_TEST_CASE("sums of rows and columns are plain loops, wherever a row lies", "[kernels]",
                    float, double) {
     using T = TestType;
