@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -119,8 +121,14 @@ void compare(const std::string& self, std::int64_t length, int threads) {
 
 }  // namespace
 
-int main(int count, char** arguments) {
+int main(int count, char** arguments) try {
     const std::vector<std::string> given(arguments + 1, arguments + count);
+    if (given.size() == 1 && given[0] == "--help") {
+        std::puts(
+            "bench_attention [LENGTH]... [--threads N]\n"
+            "LENGTH: 512 to 16384 if none are given; --threads: 1 and 2 if not given");
+        return 0;
+    }
     if (given.size() == 2 && (given[0] == "named" || given[0] == "tiled")) {
         return measure(given[0] == "named" ? AttentionForm::named : AttentionForm::tiled,
                        std::stoll(given[1]));
@@ -130,8 +138,10 @@ int main(int count, char** arguments) {
     for (std::size_t i = 0; i < given.size(); ++i) {
         if (given[i] == "--threads" && i + 1 < given.size()) {
             threads = {std::stoi(given[++i])};
-        } else {
+        } else if (given[i].find_first_not_of("0123456789") == std::string::npos) {
             lengths.push_back(std::stoll(given[i]));
+        } else {
+            throw std::invalid_argument(given[i] + " is neither a length nor an option");
         }
     }
     if (lengths.empty()) lengths = {512, 1024, 2048, 4096, 8192, 16384};
@@ -144,4 +154,7 @@ int main(int count, char** arguments) {
         for (const std::int64_t length : lengths) compare(self, length, n);
     }
     return 0;
+} catch (const std::exception& error) {
+    std::fprintf(stderr, "bench_attention: %s; --help tells the arguments\n", error.what());
+    return 1;
 }
