@@ -1,7 +1,6 @@
 // Softmax in tiles, forward with a running maximum and sum, backward from what is kept of a row.
 
-#include "vectors.hpp"
-
+#include "each.hpp"
 #include "fast_exp.hpp"
 
 #include <array>
@@ -60,24 +59,27 @@ GLASSGRAD_INLINE void exponentiate(std::int64_t keys, const T* best, T* scores, 
         origin[j] = best[j] == hidden<T> ? T{0} : best[j];
         sums[j] = 0;
     }
-    std::int64_t p = 0;
-    for (; p + 2 <= keys; p += 2) {
-        T* x = scores + p * width;
+#ifdef __FMA__
+    Vector<T> from[2];
+    Vector<T> totals[2] = {};
+    each<2>([&](auto half) { from[half] = load(origin + half * lanes<T>); });
+    for (std::int64_t p = 0; p < keys; ++p, scores += width) {
+        each<2>([&](auto half) {
+            T* const x = scores + half * lanes<T>;
+            const Vector<T> e = exp_below(load(x) - from[half]);
+            store(x, e);
+            totals[half] += e;
+        });
+    }
+    each<2>([&](auto half) { store(sums + half * lanes<T>, totals[half]); });
+#else
+    for (std::int64_t p = 0; p < keys; ++p, scores += width) {
         for (int j = 0; j < width; ++j) {
-            const T a = exp_below(x[j] - origin[j]);
-            const T b = exp_below(x[width + j] - origin[j]);
-            x[j] = a;
-            x[width + j] = b;
-            sums[j] += a + b;
+            scores[j] = exp_below(scores[j] - origin[j]);
+            sums[j] += scores[j];
         }
     }
-    for (; p < keys; ++p) {
-        T* x = scores + p * width;
-        for (int j = 0; j < width; ++j) {
-            x[j] = exp_below(x[j] - origin[j]);
-            sums[j] += x[j];
-        }
-    }
+#endif
 }
 
 template <class T>
@@ -144,11 +146,12 @@ void weigh_again(std::int64_t queries, T factor, const T* top, const T* inverse,
     for (std::int64_t i = 0; i < queries; ++i, scores += width) {
         const T origin = top[i];
         const T scale = inverse[i];
-        for (int j = 0; j < width; ++j) {
-            const T score = scores[j] * factor;
-            const T weight = fast_exp(score - origin) * scale;
-            scores[j] = score == hidden<T> ? T{0} : weight;
-        }
+        each_vector(width, scores, scores, [=](auto v) {
+            using V = decltype(v);
+            const V score = v * all<V>(factor);
+            const V weight = fast_exp(score - all<V>(origin)) * all<V>(scale);
+            return score == all<V>(hidden<T>) ? all<V>(0) : weight;
+        });
     }
 }
 
