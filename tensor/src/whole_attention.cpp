@@ -45,7 +45,7 @@ class WholeRows {
 
     void attend(TiledResult& result, T* kept) const {
         T* const y = result.output.mutable_data<T>();
-        double* const rows = result.rows.mutable_data<double>();
+        auto* const rows = result.rows.mutable_data<double>();
         sizes_.for_tasks(sizes_.matrices, [&](std::int64_t n) {
             const std::int64_t shared = n / sizes_.group;
             const BoundedValues<T> values(kernels_, sizes_.keys, sizes_.value_width,

@@ -5,14 +5,16 @@
 
 #include "vectors.hpp"
 
+#include <algorithm>
+
 namespace glassgrad::detail::GLASSGRAD_ISA {
 namespace {
 
 /// W columns side by side; groups of three fill a vector of four.
 template <int W, class T>
 struct GroupOf {
-    static constexpr int bytes = W * sizeof(T) > 16 ? (W == 3 ? 4 : W) * static_cast<int>(sizeof(T))
-                                                    : 16;
+    static constexpr int places = W == 3 ? 4 : W;
+    static constexpr int bytes = std::max(16, places* static_cast<int>(sizeof(T)));
     using type [[gnu::vector_size(bytes)]] = T;
     using unaligned [[gnu::vector_size(bytes), gnu::aligned(alignof(T)), gnu::may_alias]] = T;
     using two [[gnu::vector_size(2 * sizeof(T)), gnu::aligned(alignof(T)), gnu::may_alias]] = T;
@@ -145,17 +147,20 @@ GLASSGRAD_INLINE void in_groups(std::int64_t m, std::int64_t n, std::int64_t k, 
         b += w * b_along;
         out += w;
         if (bias) bias += w;
-        n -= w;
     };
     if constexpr (!Strided) {
-        if constexpr (lanes < T >> 4) {
-            while (n >= lanes<T>) group(std::integral_constant<int, lanes<T>>());
+        constexpr int whole = lanes<T>;
+        if constexpr (whole > 4) {
+            for (; n >= whole; n -= whole) group(std::integral_constant<int, whole>());
         }
-        if constexpr (lanes < T >> 8) {
-            if (n >= 8) group(std::integral_constant<int, 8>());
+        if constexpr (whole > 8) {
+            if (n >= 8) {
+                group(std::integral_constant<int, 8>());
+                n -= 8;
+            }
         }
     }
-    while (n >= 4) group(std::integral_constant<int, 4>());
+    for (; n >= 4; n -= 4) group(std::integral_constant<int, 4>());
     if (n == 3) {
         group(std::integral_constant<int, 3>());
     } else if (n == 2) {
