@@ -14,7 +14,7 @@ namespace {
 template <int W, class T>
 struct GroupOf {
     static constexpr int places = W == 3 ? 4 : W;
-    static constexpr int bytes = std::max(16, places* static_cast<int>(sizeof(T)));
+    static constexpr int bytes = std::max(16, static_cast<int>(sizeof(T)) * places);
     using type [[gnu::vector_size(bytes)]] = T;
     using unaligned [[gnu::vector_size(bytes), gnu::aligned(alignof(T)), gnu::may_alias]] = T;
     using two [[gnu::vector_size(2 * sizeof(T)), gnu::aligned(alignof(T)), gnu::may_alias]] = T;
