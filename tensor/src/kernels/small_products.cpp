@@ -201,7 +201,9 @@ void multiply_small(std::int64_t m, std::int64_t n, std::int64_t k, const Operan
                     const Operand<T>& b, const Target<T>& c) {
     const std::int64_t a_row = a.transposed ? 1 : a.stride;
     const std::int64_t a_along = a.transposed ? a.stride : 1;
-    if (!b.transposed) {
+    if (k == 0) {  // the operands may be null, which mustn't be moved
+        in_groups<true, T>(m, n, k, a.data, 0, 0, b.data, 0, 0, c);
+    } else if (!b.transposed) {
         in_groups<false, T>(m, n, k, a.data, a_row, a_along, b.data, b.stride, 1, c);
     } else if (m <= 2 || n < 4 || k < 4) {
         in_groups<true, T>(m, n, k, a.data, a_row, a_along, b.data, 1, b.stride, c);
