@@ -118,7 +118,7 @@ function(_glassgrad_kernels target)
         # Nobody reads the flags of the floating-point unit, which would keep selections scalar.
         # Optimised in every build, since sanitizers would take minutes in plain loops.
         target_compile_options(${kernels} PRIVATE
-            -O3 -fno-trapping-math -fopenmp-simd ${common} ${flags_${set}})
+            -O3 -fno-trapping-math -fno-exceptions -fopenmp-simd ${common} ${flags_${set}})
         if(CMAKE_CXX_FLAGS MATCHES "-fsanitize" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
             # A loop full of checks stays scalar, which is no reason to warn.
             target_compile_options(${kernels} PRIVATE -Wno-pass-failed)
