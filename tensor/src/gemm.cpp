@@ -14,12 +14,13 @@ namespace {
 constexpr std::int64_t small = 65536;
 /// So many are worth a task of their own.
 constexpr std::int64_t task_work = std::int64_t{1} << 20;
-/// Of the inner axis at once: a panel of each operand then stays in the first cache.
-constexpr std::int64_t most_depth = 384;
+/// Of the inner axis at once: as much as the second cache allows, since each part reads and writes
+/// all sums once more.
+constexpr std::int64_t most_depth = 768;
 /// Lines of the operand that a task packs for itself, and rows of the other that it takes at once:
 /// both stay in the second cache.
-constexpr std::int64_t most_lines = 256;
-constexpr std::int64_t most_rows = 240;
+constexpr std::int64_t most_lines = 128;
+constexpr std::int64_t most_rows = 120;
 /// Bytes of the operand that is packed for all.
 constexpr std::int64_t most_shared = std::int64_t{8} << 20;
 /// Up to so many rows the right operand isn't packed.
