@@ -6,6 +6,7 @@
 #include "vectors.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace glassgrad::detail::GLASSGRAD_ISA {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 /// W columns side by side; groups of three fill a vector of four.
 template <int W, class T>
 struct GroupOf {
-    static constexpr int places = W == 3 ? 4 : W;
+    static constexpr int places = static_cast<int>(std::bit_ceil(unsigned{W}));
     static constexpr int bytes = std::max(16, static_cast<int>(sizeof(T)) * places);
     using type [[gnu::vector_size(bytes)]] = T;
     using unaligned [[gnu::vector_size(bytes), gnu::aligned(alignof(T)), gnu::may_alias]] = T;
