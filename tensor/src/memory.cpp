@@ -194,6 +194,22 @@ ThreadPool* start_pool() {
     std::free(memory);
 }
 
+/// Whether a block of class `index` may be kept: what is kept already and larger goes first, since
+/// the sizes of now are worth more than those of before.
+[[gnu::noinline]] bool make_room(ThreadPool& mine, int index) noexcept {
+    const auto full = [&] {
+        return mine.counters.cached() > static_cast<std::int64_t>(max_cached);
+    };
+    for (int larger = classes - 1; larger > index && full(); --larger) {
+        FreeBlock*& list = mine.free[larger];
+        while (list && full()) {
+            std::free(std::exchange(list, list->next));
+            mine.counters.owned.add(-static_cast<std::int64_t>(block_of(larger)));
+        }
+    }
+    return !full();
+}
+
 }  // namespace
 
 namespace detail {
@@ -213,8 +229,9 @@ void* pool_allocate(std::size_t bytes) {
 void pool_free(void* memory, std::size_t bytes) noexcept {
     const auto [index, block] = class_of(bytes);
     ThreadPool* const mine = pool;
-    if (!mine || !GLASSGRAD_POOL || mine->counters.cached() > static_cast<std::int64_t>(max_cached))
-        [[unlikely]] {
+    if (!mine || !GLASSGRAD_POOL ||
+        (mine->counters.cached() > static_cast<std::int64_t>(max_cached) &&
+         !make_room(*mine, index))) [[unlikely]] {
         free_for_good(memory, block);
         return;
     }

@@ -4,6 +4,7 @@
 #include <glassgrad/tensor/tensor.hpp>
 
 #include "dispatch.hpp"
+#include "kernels/kernels.hpp"
 #include "strided.hpp"
 #include "write_elements.hpp"
 

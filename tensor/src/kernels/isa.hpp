@@ -53,7 +53,7 @@ void add_attention(KernelTable& table);
 void add_exponentials(KernelTable& table);
 void add_norms(KernelTable& table);
 void add_softmax(KernelTable& table);
-void add_stream(KernelTable& table);
+void add_fill(KernelTable& table);
 void add_sum_rows(KernelTable& table);
 void add_updates(KernelTable& table);
 void add_squares(KernelTable& table);

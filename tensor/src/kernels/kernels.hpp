@@ -22,8 +22,6 @@ struct Maps {
 
     using MapBetween = void (*)(std::int64_t n, T low, T high, const T* x, T* y);
 
-    /// A copy that leaves the caches as they are.
-    Map stream;
     /// y[i] = value
     void (*fill)(std::int64_t n, T value, T* y);
     Map neg, abs, square;

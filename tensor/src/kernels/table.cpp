@@ -11,7 +11,7 @@ KernelTable kernels() {
     add_norms(table);
     add_softmax(table);
     add_squares(table);
-    add_stream(table);
+    add_fill(table);
     add_sum_rows(table);
     add_updates(table);
     add_products(table);
