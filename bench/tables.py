@@ -100,18 +100,19 @@ def generation_rows(rows):
 
 
 def kernel_rows(rows):
-    """The weakest size of each kernel, on each number of threads.
+    """On each number of threads, each kernel at 4 kB, where the call counts, and at its weakest size above.
 
-    >>> kernel_rows([["add", "1", "4", "", "", "", "70"], ["add", "1", "64", "", "", "", "90"]])
-    [['add, % of the limit (4 kB)', '1', 80, '70', '0.88 of it']]
+    >>> kernel_rows([["add", "1", "4", "", "", "", "70"], ["add", "1", "64", "", "", "", "90"],
+    ...              ["add", "1", "256", "", "", "", "80"]])
+    [['add, % of the limit (4 kB)', '1', 80, '70', '0.88 of it'], ['add, % of the limit (256 kB)', '1', 80, '80', 'reached']]
     """
     weakest = {}
     for row in rows:
-        key = row[0], row[1]
+        key = row[0], row[1], row[2] == "4"
         if key not in weakest or float(row[6]) < float(weakest[key][6]):
             weakest[key] = row
     return [[f"{name}, % of the limit ({row[2]} kB)", threads, KERNELS, row[6],
-             verdict(float(row[6]), KERNELS)] for (name, threads), row in weakest.items()]
+             verdict(float(row[6]), KERNELS)] for (name, threads, _), row in weakest.items()]
 
 
 SUMMARIES = {
