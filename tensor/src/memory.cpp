@@ -180,7 +180,7 @@ ThreadPool* start_pool() {
 }
 
 /// Gives a block back to the system.
-[[gnu::noinline]] void free_for_good(void* memory, std::size_t block) noexcept {
+void free_for_good(void* memory, std::size_t block) noexcept {
     const auto size = static_cast<std::int64_t>(block);
     if (pool) {
         pool->counters.give(size);
@@ -196,7 +196,7 @@ ThreadPool* start_pool() {
 
 /// Whether a block of class `index` may be kept: what is kept already and larger goes first, since
 /// the sizes of now are worth more than those of before.
-[[gnu::noinline]] bool make_room(ThreadPool& mine, int index) noexcept {
+bool make_room(ThreadPool& mine, int index) noexcept {
     const auto full = [&] {
         return mine.counters.cached() > static_cast<std::int64_t>(max_cached);
     };
@@ -208,6 +208,23 @@ ThreadPool* start_pool() {
         }
     }
     return !full();
+}
+
+/// Puts a block on its list.
+inline void keep(ThreadPool& mine, void* memory, int index, std::size_t block) noexcept {
+    mine.counters.give(static_cast<std::int64_t>(block));
+    auto* entry = static_cast<FreeBlock*>(memory);
+    entry->next = mine.free[index];
+    mine.free[index] = entry;
+}
+
+/// Where the pool is full, or there is none.
+[[gnu::noinline]] void free_to_full(void* memory, int index, std::size_t block) noexcept {
+    if (pool && GLASSGRAD_POOL && make_room(*pool, index)) {
+        keep(*pool, memory, index, block);
+    } else {
+        free_for_good(memory, block);
+    }
 }
 
 }  // namespace
@@ -229,16 +246,12 @@ void* pool_allocate(std::size_t bytes) {
 void pool_free(void* memory, std::size_t bytes) noexcept {
     const auto [index, block] = class_of(bytes);
     ThreadPool* const mine = pool;
-    if (!mine || !GLASSGRAD_POOL ||
-        (mine->counters.cached() > static_cast<std::int64_t>(max_cached) &&
-         !make_room(*mine, index))) [[unlikely]] {
-        free_for_good(memory, block);
+    if (!mine || !GLASSGRAD_POOL || mine->counters.cached() > static_cast<std::int64_t>(max_cached))
+        [[unlikely]] {
+        free_to_full(memory, index, block);
         return;
     }
-    mine->counters.give(static_cast<std::int64_t>(block));
-    auto* entry = static_cast<FreeBlock*>(memory);
-    entry->next = mine->free[index];
-    mine->free[index] = entry;
+    keep(*mine, memory, index, block);
 }
 
 }  // namespace detail
