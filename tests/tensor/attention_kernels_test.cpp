@@ -54,6 +54,16 @@ bool near(T got, double wanted) {
     return std::abs(static_cast<double>(got) - wanted) <= tolerance * (1 + std::abs(wanted));
 }
 
+/// f(kernels) in each set of instructions.
+template <class T, class F>
+void in_each_set(const F& f) {
+    for (const InstructionSet& set : instruction_sets()) {
+        CAPTURE(set.name);
+        const KernelTable table = set.kernels();
+        f(of<T>(table));
+    }
+}
+
 constexpr std::int64_t rows_of[] = {0, 1, 2, 3, 4, 5, 15, 16, 17, 65};
 
 }  // namespace
@@ -62,10 +72,7 @@ TEMPLATE_TEST_CASE("scores become weights beside those before, in each set of in
                    "[attention]", float, double) {
     using T = TestType;
     constexpr double factor = 0.375;
-    for (const InstructionSet& set : instruction_sets()) {
-        CAPTURE(set.name);
-        const KernelTable table = set.kernels();
-        const Kernels<T>& kernels = of<T>(table);
+    in_each_set<T>([&](const Kernels<T>& kernels) {
         const std::int64_t panel = kernels.products.panel_columns;
         const auto width = static_cast<std::size_t>(panel);
         for (const std::int64_t rows : rows_of) {
@@ -100,16 +107,13 @@ TEMPLATE_TEST_CASE("scores become weights beside those before, in each set of in
                 }
             }
         }
-    }
+    });
 }
 
 TEMPLATE_TEST_CASE("weights and their gradients come back, in each set of instructions",
                    "[attention]", float, double) {
     using T = TestType;
-    for (const InstructionSet& set : instruction_sets()) {
-        CAPTURE(set.name);
-        const KernelTable table = set.kernels();
-        const Kernels<T>& kernels = of<T>(table);
+    in_each_set<T>([&](const Kernels<T>& kernels) {
         const std::int64_t panel = kernels.products.panel_columns;
         const auto width = static_cast<std::size_t>(panel);
         for (const std::int64_t rows : rows_of) {
@@ -139,17 +143,14 @@ TEMPLATE_TEST_CASE("weights and their gradients come back, in each set of instru
                 CHECK(near(g[i], wanted));
             }
         }
-    }
+    });
 }
 
 TEMPLATE_TEST_CASE("softmax and its gradients run down columns, in each set of instructions",
                    "[attention]", float, double) {
     using T = TestType;
     constexpr double factor = 0.375;
-    for (const InstructionSet& set : instruction_sets()) {
-        CAPTURE(set.name);
-        const KernelTable table = set.kernels();
-        const Kernels<T>& kernels = of<T>(table);
+    in_each_set<T>([&](const Kernels<T>& kernels) {
         const std::int64_t panel = kernels.products.panel_columns;
         const auto width = static_cast<std::size_t>(panel);
         for (const std::int64_t rows : rows_of) {
@@ -186,16 +187,13 @@ TEMPLATE_TEST_CASE("softmax and its gradients run down columns, in each set of i
                 }
             }
         }
-    }
+    });
 }
 
 TEMPLATE_TEST_CASE("products of what lies anywhere are plain sums, in each set of instructions",
                    "[attention]", float, double) {
     using T = TestType;
-    for (const InstructionSet& set : instruction_sets()) {
-        CAPTURE(set.name);
-        const KernelTable table = set.kernels();
-        const Kernels<T>& kernels = of<T>(table);
+    in_each_set<T>([&](const Kernels<T>& kernels) {
         const std::int64_t lanes = kernels.products.panel_columns / 2;
         for (const std::int64_t m : {0, 1, 2, 5, 11, 12, 13, 25}) {
             for (const std::int64_t n : {lanes, 2 * lanes, 3 * lanes}) {
@@ -232,16 +230,13 @@ TEMPLATE_TEST_CASE("products of what lies anywhere are plain sums, in each set o
                 }
             }
         }
-    }
+    });
 }
 
 TEMPLATE_TEST_CASE("a band of scores is left, in each set of instructions", "[attention]", float,
                    double) {
     using T = TestType;
-    for (const InstructionSet& set : instruction_sets()) {
-        CAPTURE(set.name);
-        const KernelTable table = set.kernels();
-        const Kernels<T>& kernels = of<T>(table);
+    in_each_set<T>([&](const Kernels<T>& kernels) {
         const std::int64_t panel = kernels.products.panel_columns;
         for (const std::int64_t from :
              {std::int64_t{-9}, std::int64_t{-2}, std::int64_t{0}, panel}) {
@@ -258,16 +253,13 @@ TEMPLATE_TEST_CASE("a band of scores is left, in each set of instructions", "[at
                 }
             }
         }
-    }
+    });
 }
 
 TEMPLATE_TEST_CASE("factors of 0 leave nothing, and dots and looks at numbers are plain",
                    "[attention]", float, double) {
     using T = TestType;
-    for (const InstructionSet& set : instruction_sets()) {
-        CAPTURE(set.name);
-        const KernelTable table = set.kernels();
-        const Kernels<T>& kernels = of<T>(table);
+    in_each_set<T>([&](const Kernels<T>& kernels) {
         const std::int64_t panel = kernels.products.panel_columns;
         std::vector<T> by = spread<T>(panel, 0.5, 2, 1);
         by[1] = 0;
@@ -295,5 +287,5 @@ TEMPLATE_TEST_CASE("factors of 0 leave nothing, and dots and looks at numbers ar
                 CHECK_FALSE(kernels.attention.finite(1, n, a.data(), n));
             }
         }
-    }
+    });
 }

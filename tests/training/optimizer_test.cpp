@@ -144,6 +144,14 @@ TEST_CASE("a scale of the gradients is what clipping before does") {
                 CHECK(max(abs(a - scaled.parameters()[i].value())).item() < 1e-14);
             }
         }
+        // The steps of Lion and Muon hardly see a scale; what they keep does.
+        const StateDict kept = one->state_dict();
+        const StateDict other_kept = other->state_dict();
+        REQUIRE(kept.size() == other_kept.size());
+        for (std::size_t k = 0; k < kept.size(); ++k) {
+            const Tensor a = kept[k].second.astype(f64);
+            CHECK(max(abs(a - other_kept[k].second.astype(f64))).item() < 1e-14);
+        }
         CHECK(text_of<ValueError>([&] {
                   other->step({.grad_scale = NAN});
               }).ends_with("grad_scale nan must be finite and not negative"));
