@@ -149,10 +149,48 @@ TEMPLATE_TEST_CASE("rows of softmax that are special", "[kernels]", float, doubl
     });
 }
 
+namespace {
+
+/// What a norm of rows of n and its derivative give.
+template <class T>
+struct PlainNorm {
+    std::vector<Wide<T>> y, gx, gw, gb;
+
+    PlainNorm(bool centred, double eps, const std::vector<T>& x, const std::vector<T>& gy,
+              const std::vector<T>& weight, const std::vector<T>& bias)
+        : gx(x.size()), gw(weight.size()), gb(weight.size()) {
+        using W = Wide<T>;
+        const auto n = static_cast<std::int64_t>(weight.size());
+        y = by_rows(x, n, [&](std::size_t at, std::vector<W>& v) {
+            const auto size = static_cast<W>(n);
+            W mean = 0, squares = 0, plain = 0, along = 0;
+            for (int round = 0; centred && round < 2; ++round) {
+                W off = 0;
+                for (const W each : v) off += each - mean;
+                mean += off / size;
+            }
+            for (const W each : v) squares += (each - mean) * (each - mean);
+            const W scale = 1 / std::sqrt(squares / size + W{eps});
+            const auto h = [&](std::size_t i) { return (W{x[at + i]} - mean) * scale; };
+            for (std::size_t i = 0; i < v.size(); ++i) {
+                v[i] = h(i) * weight[i] + bias[i];
+                gw[i] += gy[at + i] * h(i);
+                gb[i] += gy[at + i];
+                plain += centred ? W{gy[at + i]} * weight[i] / size : 0;
+                along += W{gy[at + i]} * weight[i] * h(i) / size;
+            }
+            for (std::size_t i = 0; i < v.size(); ++i) {
+                gx[at + i] = scale * (W{gy[at + i]} * weight[i] - plain - h(i) * along);
+            }
+        });
+    }
+};
+
+}  // namespace
+
 TEMPLATE_TEST_CASE("kernels of norms are plain loops to rounding, in each set of instructions",
                    "[kernels]", float, double) {
     using T = TestType;
-    using W = Wide<T>;
     constexpr double eps = 1e-3;
     // A double's mean of about 40 is as far off as its last digits, more where a sum of 1,000 stays
     // in one lane, as under sanitizers.
@@ -165,29 +203,11 @@ TEMPLATE_TEST_CASE("kernels of norms are plain loops to rounding, in each set of
         const std::vector<T> bias = plain_numbers<T>(n, 6);
         for (const bool centred : {true, false}) {
             CAPTURE(centred);
-            std::vector<W> gw(weight.size()), gb(weight.size()), gx(x.size());
-            const std::vector<W> wanted = by_rows(x, n, [&](std::size_t at, std::vector<W>& v) {
-                const auto size = static_cast<W>(n);
-                W mean = 0, squares = 0, plain = 0, along = 0;
-                for (const W each : v) mean += centred ? each / size : 0;
-                for (const W each : v) squares += (each - mean) * (each - mean);
-                const W scale = 1 / std::sqrt(squares / size + W{eps});
-                const auto h = [&](std::size_t i) { return (W{x[at + i]} - mean) * scale; };
-                for (std::size_t i = 0; i < v.size(); ++i) {
-                    v[i] = h(i) * weight[i] + bias[i];
-                    gw[i] += gy[at + i] * h(i);
-                    gb[i] += gy[at + i];
-                    plain += centred ? W{gy[at + i]} * weight[i] / size : 0;
-                    along += W{gy[at + i]} * weight[i] * h(i) / size;
-                }
-                for (std::size_t i = 0; i < v.size(); ++i) {
-                    gx[at + i] = scale * (W{gy[at + i]} * weight[i] - plain - h(i) * along);
-                }
-            });
+            const PlainNorm<T> wanted(centred, eps, x, gy, weight, bias);
             std::vector<T> y = x;
             (centred ? row.layer_norm : row.rms_norm)(some, n, y.data(), weight.data(), bias.data(),
                                                       eps, y.data());
-            CHECK(distance(y, wanted) <= 16 * slack);
+            CHECK(distance(y, wanted.y) <= 16 * slack);
             std::vector<double> weights(weight.size()), biases(weight.size());
             std::vector<T> pulled = gy;
             (centred ? row.layer_norm_vjp : row.rms_norm_vjp)(
@@ -195,10 +215,118 @@ TEMPLATE_TEST_CASE("kernels of norms are plain loops to rounding, in each set of
                 {pulled.data(), weights.data(), biases.data()});
             // A row of one has no spread: its slopes are those of eps.
             const double limit = n == 1 ? 1e4 : 40 * slack;
-            CHECK(distance(pulled, gx) <= limit);
-            CHECK(distance(std::vector<T>(weights.begin(), weights.end()), gw) <= 40 * slack);
-            CHECK(distance(std::vector<T>(biases.begin(), biases.end()), gb) <= 8);
+            CHECK(distance(pulled, wanted.gx) <= limit);
+            CHECK(distance(std::vector<T>(weights.begin(), weights.end()), wanted.gw) <=
+                  40 * slack);
+            CHECK(distance(std::vector<T>(biases.begin(), biases.end()), wanted.gb) <= 8);
         }
+    });
+}
+
+TEMPLATE_TEST_CASE("derivatives of softmax are finite where gradients are as large as there are",
+                   "[kernels]", float, double) {
+    using T = TestType;
+    using W = Wide<T>;
+    constexpr T most = std::numeric_limits<T>::max();
+    constexpr W infinity = std::numeric_limits<W>::infinity();
+    for_each_length<T>([=](const Rows<T>& row, std::int64_t n) {
+        const std::vector<T> x = plain_numbers<T>(some * n, 1);
+        std::vector<T> gy = plain_numbers<T>(some * n, 2);
+        for (std::size_t i = 0; i < gy.size(); ++i) gy[i] *= most / 4;
+        if (n > 0) std::fill_n(gy.begin(), n, most);
+        std::vector<T> y(x.size()), logs(x.size()), gx(x.size()), glogs(x.size());
+        row.softmax(some, n, x.data(), y.data());
+        row.log_softmax(some, n, x.data(), logs.data());
+        row.softmax_vjp(some, n, y.data(), gy.data(), gx.data());
+        row.log_softmax_vjp(some, n, logs.data(), gy.data(), glogs.data());
+        // In units of the largest number, each result by so much of it.
+        const auto scaled = [=](std::vector<T> values) {
+            for (T& each : values) each /= most;
+            return values;
+        };
+        std::vector<W> wanted(x.size()), wanted_logs(x.size());
+        for (std::int64_t r = 0; r < some; ++r) {
+            W dot = 0, total = 0;
+            for (auto i = static_cast<std::size_t>(r * n); i < static_cast<std::size_t>(r * n + n);
+                 ++i) {
+                dot += W{y[i]} * (gy[i] / most);
+                total += gy[i] / most;
+            }
+            for (auto i = static_cast<std::size_t>(r * n); i < static_cast<std::size_t>(r * n + n);
+                 ++i) {
+                wanted[i] = y[i] * (gy[i] / most - dot);
+                wanted_logs[i] = gy[i] / most - std::exp(W{logs[i]}) * total;
+                if (std::abs(wanted_logs[i]) > 1) wanted_logs[i] *= infinity;
+            }
+        }
+        CHECK(distance(scaled(gx), wanted) <= 16);
+        CHECK(distance(scaled(glogs), wanted_logs) <= 200);
+    });
+}
+
+TEMPLATE_TEST_CASE("norms of any finite numbers are finite where their results are", "[kernels]",
+                   float, double) {
+    using T = TestType;
+    using W = Wide<T>;
+    constexpr T most = std::numeric_limits<T>::max();
+    // In units of epsilon of the largest that isn't beyond T.
+    const auto relative = [](std::vector<T> got, std::vector<W> wanted) {
+        W largest = 0;
+        for (const W each : wanted) {
+            if (std::abs(each) <= W{most}) largest = std::max(largest, std::abs(each));
+        }
+        for (std::size_t i = 0; i < got.size(); ++i) {
+            if (!(std::abs(wanted[i]) <= W{most})) {
+                got[i] = static_cast<T>(wanted[i]) == got[i] ? T{0} : most;
+                wanted[i] = 0;
+            } else if (largest > 0) {
+                wanted[i] /= largest;
+                got[i] = static_cast<T>(got[i] / largest);
+            }
+        }
+        return distance(got, wanted);
+    };
+    for_each_length<T>([&](const Rows<T>& row, std::int64_t n) {
+        const std::vector<T> bias = plain_numbers<T>(n, 6);
+        for (const T factor : {T{1}, std::sqrt(most), most / 4}) {
+            for (const T pull : {T{1}, most / 4}) {
+                std::vector<T> x = plain_numbers<T>(some * n, 7);
+                std::vector<T> gy = plain_numbers<T>(some * n, 8);
+                std::vector<T> weight = plain_numbers<T>(n, 9);
+                // One row of equal numbers, one of large ones, one of which all but one are equal.
+                for (std::int64_t i = 0; i < n; ++i) {
+                    const auto at = static_cast<std::size_t>(i);
+                    for (const std::size_t r : {0U, 5U}) {
+                        x[r * weight.size() + at] = i == n / 2 && r == 5 ? T{-3} : T{3};
+                    }
+                    x[weight.size() + at] = T{3} - std::abs(x[weight.size() + at]) / 64;
+                }
+                for (T& each : x) each *= factor;
+                for (T& each : gy) each *= pull;
+                for (T& each : weight) each /= 4;
+                for (const bool centred : {true, false}) {
+                    CAPTURE(centred, factor, pull);
+                    const PlainNorm<T> wanted(centred, 1e-5, x, gy, weight, bias);
+                    std::vector<T> y(x.size()), gx(x.size());
+                    (centred ? row.layer_norm : row.rms_norm)(some, n, x.data(), weight.data(),
+                                                              bias.data(), 1e-5, y.data());
+                    CHECK(relative(y, wanted.y) <= 64);
+                    std::vector<double> gw(weight.size()), gb(weight.size());
+                    (centred ? row.layer_norm_vjp : row.rms_norm_vjp)(
+                        some, n, x.data(), gy.data(), weight.data(), 1e-5,
+                        {gx.data(), gw.data(), gb.data()});
+                    CHECK(relative(gx, wanted.gx) <= (n == 1 ? 1e4 : 256));
+                    if (sizeof(T) == sizeof(double) && pull != 1) continue;  // sums are double
+                    CHECK(relative(std::vector<T>(gw.begin(), gw.end()), wanted.gw) <= 64);
+                    CHECK(relative(std::vector<T>(gb.begin(), gb.end()), wanted.gb) <= 64);
+                }
+            }
+        }
+        // So small an eps leaves equal numbers a slope that T doesn't hold.
+        const std::vector<T> equal(bias.size(), T{3});
+        std::vector<T> y(bias.size());
+        row.layer_norm(n > 0 ? 1 : 0, n, equal.data(), nullptr, bias.data(), 1e-300, y.data());
+        CHECK(y == bias);
     });
 }
 

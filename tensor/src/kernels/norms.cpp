@@ -83,14 +83,77 @@ struct Measure {
     }
 };
 
-/// With `Centred`, about the mean; else about 0. In f64, for any numbers.
+/// With `Centred`, about the mean; else about 0.
 template <bool Centred, class T>
-[[gnu::noinline]] Measure<T> measure_any(N n, const T* x, double eps) noexcept {
+struct WideMeasure {
+    Wide<T> mean{};
+    Wide<T> scale;
+
+    WideMeasure(N n, const T* x, double eps) noexcept {
+        const auto size = static_cast<Wide<T>>(n);
+        // The second round leaves 0 of equal numbers.
+        for (int round = 0; Centred && round < 2; ++round) {
+            Wide<T> off = 0;
+            for (N i = 0; i < n; ++i) off += static_cast<Wide<T>>(x[i]) - mean;
+            mean += off / size;
+        }
+        Wide<T> squares = 0;
+        for (N i = 0; i < n; ++i) {
+            const Wide<T> d = static_cast<Wide<T>>(x[i]) - mean;
+            squares += d * d;
+        }
+        scale = 1 / std::sqrt(squares / size + static_cast<Wide<T>>(eps));
+    }
+    Wide<T> of(T x) const noexcept { return (static_cast<Wide<T>>(x) - mean) * scale; }
+};
+
+template <bool Centred, class T>
+[[gnu::noinline]] void norm_wide(N n, const T* x, const T* weight, const T* bias, double eps,
+                                 T* y) noexcept {
+    const WideMeasure<Centred, T> m(n, x, eps);
+    for (N i = 0; i < n; ++i) {
+        const Wide<T> scaled = m.of(x[i]) * static_cast<Wide<T>>(weight ? weight[i] : T{1});
+        y[i] = static_cast<T>(scaled + static_cast<Wide<T>>(bias ? bias[i] : T{0}));
+    }
+}
+
+/// The gradients of a row, as `pull_rows`.
+template <bool Centred, class T>
+[[gnu::noinline]] void pull_wide(N n, const T* x, const T* gy, const T* weight, double eps, T* gx,
+                                 double* gw, double* gb) noexcept {
+    const WideMeasure<Centred, T> m(n, x, eps);
+    const auto pulled = [=](N i) {
+        return static_cast<Wide<T>>(gy[i]) * static_cast<Wide<T>>(weight ? weight[i] : T{1});
+    };
+    Wide<T> plain = 0;
+    Wide<T> along = 0;
+    for (N i = 0; i < n; ++i) {
+        const auto g = static_cast<Wide<T>>(gy[i]);
+        const Wide<T> h = m.of(x[i]);
+        if (gw) gw[i] += static_cast<double>(g * h);
+        if (gb) gb[i] += static_cast<double>(g);
+        plain += pulled(i);
+        along += pulled(i) * h;
+    }
+    if (!gx) return;
+    const auto size = static_cast<Wide<T>>(n);
+    const Wide<T> shift = Centred ? plain / size : 0;
+    const Wide<T> slope = along / size;
+    for (N i = 0; i < n; ++i) {
+        gx[i] = static_cast<T>(m.scale * (pulled(i) - shift - m.of(x[i]) * slope));
+    }
+}
+
+/// With `Centred`, about the mean; else about 0. In f64, for numbers whose squares T holds. False
+/// if it doesn't hold the scale.
+template <bool Centred, class T>
+[[gnu::noinline]] bool measure_any(N n, const T* x, double eps, Measure<T>& m) noexcept {
     const auto size = static_cast<double>(n);
-    Measure<T> m{};
+    m = {};
     if constexpr (Centred) {
-        const double mean =
-            sum_of<double>(n, [=](N i) { return static_cast<double>(x[i]); }) / size;
+        double mean = sum_of<double>(n, [=](N i) { return static_cast<double>(x[i]); }) / size;
+        // Leaves 0 of equal numbers.
+        mean += sum_of<double>(n, [=](N i) { return static_cast<double>(x[i]) - mean; }) / size;
         m.mean = static_cast<T>(mean);
         m.mean_low = static_cast<T>(mean - static_cast<double>(m.mean));
     }
@@ -98,13 +161,15 @@ template <bool Centred, class T>
         const auto d = static_cast<double>((x[i] - m.mean) - m.mean_low);
         return d * d;
     });
-    m.scale = static_cast<T>(1 / std::sqrt(squares / size + eps));
-    return m;
+    const double scale = 1 / std::sqrt(squares / size + eps);
+    m.scale = static_cast<T>(scale);
+    return scale < static_cast<double>(std::numeric_limits<T>::max());
 }
 
-/// The same by sums in T. Those of differences from a mean that is nearly right mend it.
+/// The same by sums in T. Those of differences from a mean that is nearly right mend it. False if
+/// T holds no such sums.
 template <bool Centred, class T>
-GLASSGRAD_INLINE Measure<T> measure(N n, const T* x, double eps) noexcept {
+GLASSGRAD_INLINE bool measure(N n, const T* x, double eps, Measure<T>& m) noexcept {
     constexpr int chains = 4;
     const auto size = static_cast<double>(n);
     double sum = 0;
@@ -138,19 +203,25 @@ GLASSGRAD_INLINE Measure<T> measure(N n, const T* x, double eps) noexcept {
     }
     const double shift = Centred ? off / size : 0;
     const double variance = squares / size - shift * shift;
-    // Else squares may have left T's range, or the mean is no better than the spread.
     constexpr double least = sizeof(T) == sizeof(float) ? 1e-24 : 1e-280;
     constexpr double most = std::numeric_limits<T>::max();
-    if (!(variance > least && variance > shift * shift && squares < most)) {
-        return measure_any<Centred>(n, x, eps);
+    if (!(squares < most)) return false;
+    // Else squares may be too small for T, or the mean is no better than the spread.
+    if (!(variance > least && variance > shift * shift)) {
+        return measure_any<Centred>(n, x, eps, m);
     }
-    return {near, static_cast<T>(shift), static_cast<T>(1 / std::sqrt(variance + eps))};
+    m = {near, static_cast<T>(shift), static_cast<T>(1 / std::sqrt(variance + eps))};
+    return true;
 }
 
 template <bool Centred, class T>
 void norm(N rows, N n, const T* x, const T* weight, const T* bias, double eps, T* y) {
     for (N r = 0; r < rows; ++r, x += n, y += n) {
-        const Measure<T> m = measure<Centred>(n, x, eps);
+        Measure<T> m;
+        if (!measure<Centred>(n, x, eps, m)) {
+            norm_wide<Centred>(n, x, weight, bias, eps, y);
+            continue;
+        }
         // NOLINTNEXTLINE(bugprone-branch-clone): pragmas look alike to it
         if (weight && bias) {
 #pragma omp simd
@@ -178,11 +249,25 @@ GLASSGRAD_INLINE V in_pairs(const V* x) noexcept {
     }
 }
 
+/// What columns [begin, end) of R rows add to the gradients of weight and bias, for sums that T
+/// doesn't hold.
+template <int R, class T>
+[[gnu::noinline]] void add_columns(N begin, N end, N n, const T* x, const T* gy,
+                                   const Measure<T>* m, double* gw, double* gb) noexcept {
+    for (int r = 0; r < R; ++r, x += n, gy += n) {
+        for (N i = begin; i < end; ++i) {
+            const auto g = static_cast<double>(gy[i]);
+            if (gw) gw[i] += g * static_cast<double>(m[r].of(x[i]));
+            if (gb) gb[i] += g;
+        }
+    }
+}
+
 /// The gradients of R rows, measured by `m`: gx = scale (g - mean(g) - h mean(g h)), where g is
 /// gy weight and h is the norm of x; without mean(g) if not centred.
 template <bool Centred, int R, class T>
-void pull_rows(N n, const T* x, const T* gy, const T* weight, const Measure<T>* m, T* gx,
-               double* gw, double* gb) noexcept {
+void pull_rows(N n, const T* x, const T* gy, const T* weight, double eps, const Measure<T>* m,
+               T* gx, double* gw, double* gb) noexcept {
     double plain[R] = {};
     double along[R] = {};
     Measure<T> rows[R];
@@ -194,6 +279,7 @@ void pull_rows(N n, const T* x, const T* gy, const T* weight, const Measure<T>* 
         T columns[block];
         Sum<T> sums[R];
         Sum<T> sums_h[R];
+        Sum<T> wild;  // NaN if a sum over the rows is or has left T
         by_vectors<T, 1>(begin, end, [&](N i, auto, auto v) {
             using V = decltype(v);
             const V w = weight ? at<V>(weight + i) : all<V>(T{1});
@@ -209,14 +295,20 @@ void pull_rows(N n, const T* x, const T* gy, const T* weight, const Measure<T>* 
                 V& to = sums_h[r].of(v);
                 to = mul_add(value, h, to);
             });
-            put(columns_h + (i - begin), in_pairs<R>(column_h));
-            put(columns + (i - begin), in_pairs<R>(column));
+            const V all_h = in_pairs<R>(column_h);
+            const V all_g = in_pairs<R>(column);
+            put(columns_h + (i - begin), all_h);
+            put(columns + (i - begin), all_g);
+            V& odd = wild.of(v);
+            odd = mul_add(all_h, all<V>(T{0}), mul_add(all_g, all<V>(T{0}), odd));
         });
-        if (gw) {
+        const bool tame = wild.total() == 0;
+        if (!tame) add_columns<R>(begin, end, n, x, gy, rows, gw, gb);
+        if (gw && tame) {
 #pragma omp simd
             for (N i = begin; i < end; ++i) gw[i] += static_cast<double>(columns_h[i - begin]);
         }
-        if (gb) {
+        if (gb && tame) {
 #pragma omp simd
             for (N i = begin; i < end; ++i) gb[i] += static_cast<double>(columns[i - begin]);
         }
@@ -227,10 +319,18 @@ void pull_rows(N n, const T* x, const T* gy, const T* weight, const Measure<T>* 
     }
     if (!gx) return;
     const auto size = static_cast<double>(n);
+    constexpr double calm = lost_beside_most<T>;
+    const double longest = std::sqrt(size);  // no element of a norm is beyond it
     for (int r = 0; r < R; ++r, x += n, gy += n, gx += n) {
         const Measure<T> row = rows[r];
-        const T shift = Centred ? static_cast<T>(plain[r] / size) : T{};
-        const T slope = static_cast<T>(along[r] / size);
+        const double mean_g = Centred ? plain[r] / size : 0;
+        const double mean_gh = along[r] / size;
+        if (!(std::abs(mean_g) < calm && std::abs(mean_gh) * longest < calm)) {
+            pull_wide<Centred>(n, x, gy, weight, eps, gx, nullptr, nullptr);
+            continue;
+        }
+        const T shift = static_cast<T>(mean_g);
+        const T slope = static_cast<T>(mean_gh);
         // NOLINTNEXTLINE(bugprone-branch-clone): pragmas look alike to it
         if (weight) {
 #pragma omp simd
@@ -251,15 +351,27 @@ void norm_vjp(N rows, N n, const T* x, const T* gy, const T* weight, double eps,
               const NormTargets<T>& gradients) {
     constexpr int together = 4;
     T* gx = gradients.x;
+    double* const gw = gradients.weight;
+    double* const gb = gradients.bias;
     for (N r = 0; r < rows;) {
         const int count = rows - r < together ? 1 : together;
         Measure<T> m[together] = {};
-        if (gx || gradients.weight) {
-            for (int k = 0; k < count; ++k) m[k] = measure<Centred>(n, x + k * n, eps);
+        bool held[together] = {true, true, true, true};
+        if (gx || gw) {
+            for (int k = 0; k < count; ++k) held[k] = measure<Centred>(n, x + k * n, eps, m[k]);
         }
-        (count == 1 ? pull_rows<Centred, 1, T>
-                    : pull_rows<Centred, together, T>)(n, x, gy, weight, m, gx, gradients.weight,
-                                                       gradients.bias);
+        if (count == together && held[0] && held[1] && held[2] && held[3]) {
+            pull_rows<Centred, together>(n, x, gy, weight, eps, m, gx, gw, gb);
+        } else {
+            for (int k = 0; k < count; ++k) {
+                T* const to = gx ? gx + k * n : nullptr;
+                if (held[k]) {
+                    pull_rows<Centred, 1>(n, x + k * n, gy + k * n, weight, eps, m + k, to, gw, gb);
+                } else {
+                    pull_wide<Centred>(n, x + k * n, gy + k * n, weight, eps, to, gw, gb);
+                }
+            }
+        }
         r += count;
         x += count * n;
         gy += count * n;

@@ -131,14 +131,44 @@ void log_softmax(N rows, N n, const T* x, T* y) {
     }
 }
 
+/// p g, but not 0 times g: what a mask hides may be infinite or NaN.
+template <class T>
+GLASSGRAD_INLINE T pulled(T p, T g) noexcept {
+    return p == 0 ? T{0} : p * g;
+}
+
+/// A row of softmax_vjp whose sum or differences leave T.
+template <class T>
+[[gnu::noinline]] void softmax_vjp_wide(N n, const T* y, const T* gy, T* gx) noexcept {
+    using W = Wide<T>;
+    W dot = 0;
+    for (N i = 0; i < n; ++i) dot += pulled(static_cast<W>(y[i]), static_cast<W>(gy[i]));
+    for (N i = 0; i < n; ++i) {
+        gx[i] = static_cast<T>(pulled(static_cast<W>(y[i]), static_cast<W>(gy[i]) - dot));
+    }
+}
+
 template <class T>
 void softmax_vjp(N rows, N n, const T* y, const T* gy, T* gx) {
     for (N r = 0; r < rows; ++r, y += n, gy += n, gx += n) {
-        // Not 0 times g: what a mask hides may be infinite or NaN.
-        const auto pulled = [](T p, T g) { return p == 0 ? T{0} : p * g; };
         const T dot = static_cast<T>(sum_of<T>(n, [=](N i) { return pulled(y[i], gy[i]); }));
+        if (!(std::abs(dot) < lost_beside_most<T>)) {
+            softmax_vjp_wide(n, y, gy, gx);
+            continue;
+        }
 #pragma omp simd
         for (N i = 0; i < n; ++i) gx[i] = pulled(y[i], gy[i] - dot);
+    }
+}
+
+/// A row of log_softmax_vjp whose sum or differences leave T.
+template <class T>
+[[gnu::noinline]] void log_softmax_vjp_wide(N n, const T* y, const T* gy, T* gx) noexcept {
+    using W = Wide<T>;
+    W total = 0;
+    for (N i = 0; i < n; ++i) total += static_cast<W>(gy[i]);
+    for (N i = 0; i < n; ++i) {
+        gx[i] = static_cast<T>(static_cast<W>(gy[i]) - static_cast<W>(fast_exp(y[i])) * total);
     }
 }
 
@@ -150,6 +180,10 @@ void log_softmax_vjp(N rows, N n, const T* y, const T* gy, T* gx) {
             continue;
         }
         const T total = static_cast<T>(sum_of<T>(n, [=](N i) { return gy[i]; }));
+        if (!(std::abs(total) < lost_beside_most<T>)) {
+            log_softmax_vjp_wide(n, y, gy, gx);
+            continue;
+        }
 #pragma omp simd
         for (N i = 0; i < n; ++i) gx[i] = gy[i] - fast_exp(y[i]) * total;
     }

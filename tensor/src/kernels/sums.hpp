@@ -5,6 +5,15 @@
 
 namespace glassgrad::detail::GLASSGRAD_ISA {
 
+/// What sums and squares of T never leave. A row for which T is too narrow is computed in it.
+template <class T>
+using Wide = std::conditional_t<sizeof(T) == sizeof(float), double, long double>;
+
+/// What is smaller than this changes nothing when it is added to the largest number.
+template <class T>
+inline constexpr T lost_beside_most =
+    std::numeric_limits<T>::max() * std::numeric_limits<T>::epsilon() / 16;
+
 /// term(0) + ... + term(n - 1): in T within a block, in f64 from block to block. With `Sum` double
 /// a float's terms are f64, too.
 template <class Sum, class F>
