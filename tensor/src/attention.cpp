@@ -2,6 +2,7 @@
 
 #include <glassgrad/tensor/detail/attend.hpp>
 #include <glassgrad/tensor/detail/finite.hpp>
+#include <glassgrad/tensor/detail/small_attention.hpp>
 #include <glassgrad/tensor/detail/tiled_attention.hpp>
 #include <glassgrad/tensor/ops.hpp>
 
@@ -318,6 +319,8 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
                                     const SdpaOptions& options) {
     if (!options.on_step && detail::takes_tiles(q, k, v, options, false))
         return tiled_attention(q, k, v, options);
+    if (const auto call = detail::small_call(q, k, v, options, false))
+        return detail::attend_small(q, k, v, *call).output;
     return detail::attend_in_steps(q, k, v, options).output;
 }
 SdpaSteps scaled_dot_product_attention_steps(const Tensor& q, const Tensor& k, const Tensor& v,

@@ -206,6 +206,22 @@ bool is_small(const Size& s, bool b_turned) noexcept {
     return s.work() <= small && s.k <= most_depth && (!b_turned || s.k * s.n <= small_room);
 }
 
+/// Out of line, for the room that its pieces take is more than a small product costs.
+template <class T>
+[[gnu::noinline]] void large_product(const Size& size, const Operand<T>& a, const Operand<T>& b,
+                                     const Target<T>& c) {
+    if (size.m <= few_rows) {
+        product_of_few_rows(size, a, b, c);
+    } else if (size.n == 1 && c.stride == 1 && !c.bias) {
+        product_of_few_rows<T>({1, size.m, size.k}, {b.data, b.stride, !b.transposed},
+                               {a.data, a.stride, !a.transposed}, c);
+    } else if (kernels<T>().products.beats_blas) {
+        PackedProduct<T>(size, a, b, c).run();
+    } else {
+        blas_product(size, a, b, c);
+    }
+}
+
 }  // namespace
 
 template <class T>
@@ -214,18 +230,10 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const Operand<T>& a, c
     if (m == 0 || n == 0) return;
     if constexpr (std::is_floating_point_v<T>) {
         const Size size{m, n, k};
-        const ProductKernels<T>& products = kernels<T>().products;
         if (is_small(size, b.transposed)) {
-            products.multiply_small(m, n, k, a, b, c);
-        } else if (m <= few_rows) {
-            product_of_few_rows(size, a, b, c);
-        } else if (n == 1 && c.stride == 1 && !c.bias) {
-            product_of_few_rows<T>({1, m, k}, {b.data, b.stride, !b.transposed},
-                                   {a.data, a.stride, !a.transposed}, c);
-        } else if (products.beats_blas) {
-            PackedProduct<T>(size, a, b, c).run();
+            kernels<T>().products.multiply_small(m, n, k, a, b, c);
         } else {
-            blas_product(size, a, b, c);
+            large_product(size, a, b, c);
         }
     } else if (k > 0) {
         multiply_in_loops(m, n, k, a, b, c.data, c.stride);

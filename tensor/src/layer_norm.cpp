@@ -165,8 +165,9 @@ Tensor normalized(std::string_view op, const Tensor& x, const Tensor& weight, co
                   const NormOptions& options) {
     detail::require_defined(op, x);
     check_eps(op, options);
+    const int last = detail::last_count(op, x.shape(), options.axes);
+    if (last >= 0) return forward<Centred>(op, x, weight, bias, last, options.eps);
     const Trailing axes = detail::trailing(op, x.shape(), options.axes);
-    if (axes.already) return forward<Centred>(op, x, weight, bias, axes.count, options.eps);
     return permute(
         forward<Centred>(op, permute(x, list(axes.order)), weight, bias, axes.count, options.eps),
         list(axes.inverse));
@@ -198,13 +199,13 @@ Tensor rms_norm_vjp(const Tensor& x, const Tensor& gy, const NormOptions& option
 NormGradients detail::layer_norm_gradients(const Tensor& x, const Tensor& weight, const Tensor& gy,
                                            const NormOptions& options, const NormInputs& wanted) {
     check_gradient("layer_norm_vjp", x, gy, options);
-    const int last = trailing("layer_norm_vjp", x.shape(), options.axes).count;
+    const int last = last_count("layer_norm_vjp", x.shape(), options.axes);
     return backward<true>("layer_norm_vjp", x, weight, gy, last, options.eps, wanted);
 }
 NormGradients detail::rms_norm_gradients(const Tensor& x, const Tensor& weight, const Tensor& gy,
                                          const NormOptions& options, const NormInputs& wanted) {
     check_gradient("rms_norm_vjp", x, gy, options);
-    const int last = trailing("rms_norm_vjp", x.shape(), options.axes).count;
+    const int last = last_count("rms_norm_vjp", x.shape(), options.axes);
     return backward<false>("rms_norm_vjp", x, weight, gy, last, options.eps, wanted);
 }
 

@@ -140,12 +140,17 @@ Tensor matrix_product(const Tensor& a, const Tensor& b, const MatmulOptions& opt
     return result;
 }
 
-void check_pair(std::string_view op, const Tensor& a, const Tensor& b) {
+[[gnu::noinline]] void fail_pair(std::string_view op, const Tensor& a, const Tensor& b) {
     detail::require_defined(op, a);
     detail::require_defined(op, b);
-    if (a.dtype() == b.dtype()) return;
     fail<TypeError>(hint("convert one with astype"), "{}: {} {} and {} {} have different types", op,
                     a.dtype(), a.shape(), b.dtype(), b.shape());
+}
+
+void check_pair(std::string_view op, const Tensor& a, const Tensor& b) {
+    if (a.defined() && b.defined() && a.dtype() == b.dtype()) [[likely]]
+        return;
+    fail_pair(op, a, b);
 }
 
 }  // namespace

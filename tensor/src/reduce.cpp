@@ -116,6 +116,14 @@ void sum_columns(const T* x, const Block& block, double divisor, T* out) {
     const std::int64_t inner = block.inner;
     const std::int64_t piece =
         std::max({std::int64_t{1}, (block.length + 63) / 64, detail::parallel_threshold / inner});
+    constexpr std::int64_t few = 256;
+    if (block.outer == 1 && block.length <= piece && inner <= few) {
+        double total[few];
+        std::fill_n(total, inner, 0.0);
+        detail::kernels<T>().row.add_columns(block.length, inner, x, total);
+        for (std::int64_t i = 0; i < inner; ++i) out[i] = static_cast<T>(total[i] / divisor);
+        return;
+    }
     const std::int64_t pieces = (block.length + piece - 1) / piece;
     Tensor parts = zeros({block.outer * pieces, inner}, f64);
     auto* sums = parts.mutable_data<double>();
@@ -216,9 +224,35 @@ Tensor norm(const Tensor& x, const VectorNormOptions& options) {
     });
 }
 
+namespace {
+
+bool ends_with(const Shape& shape, const Shape& part) {
+    return shape.rank() >= part.rank() &&
+           std::equal(part.begin(), part.end(), shape.end() - part.rank());
+}
+
+/// What `sum` gives of floating numbers over all axes that `shape`, with which x's ends, has not.
+Tensor sum_of_leading(const Tensor& x, const Shape& shape) {
+    const std::int64_t inner = shape.numel();
+    const std::int64_t length = x.numel() / inner;
+    if (length == 1) return x.with_shape(shape);
+    Tensor result = Tensor::empty(shape, x.dtype());
+    with_float("sum_to", x.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        sum_columns<T>(x.data<T>(), {1, length, inner}, 1, result.mutable_data<T>());
+    });
+    return result;
+}
+
+}  // namespace
+
 Tensor sum_to(const Tensor& x, const Shape& shape) {
     detail::require_defined("sum_to", x);
     if (x.shape() == shape) return x;
+    if (is_floating(x.dtype()) && x.numel() > 0 && shape.numel() > 1 &&
+        ends_with(x.shape(), shape)) {
+        return sum_of_leading(x, shape);
+    }
     if (broadcast_shapes("sum_to", x.shape(), shape) != x.shape()) {
         fail<ShapeError>("sum_to: {} is not a broadcast of {}", x.shape(), shape);
     }

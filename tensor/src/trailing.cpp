@@ -1,5 +1,7 @@
 #include <glassgrad/tensor/detail/trailing.hpp>
 
+#include <bit>
+
 namespace glassgrad {
 
 detail::Trailing detail::trailing(std::string_view op, const Shape& shape, const Axes& axes) {
@@ -16,6 +18,12 @@ detail::Trailing detail::trailing(std::string_view op, const Shape& shape, const
     result.inverse = result.order;
     for (int i = 0; i < shape.rank(); ++i) result.inverse[static_cast<int>(result.order[i])] = i;
     return result;
+}
+
+int detail::last_count(std::string_view op, const Shape& shape, const Axes& axes) {
+    const std::uint32_t mask = normalize_axes(op, axes, shape);
+    const int count = std::popcount(mask);
+    return mask == ((1u << count) - 1) << (shape.rank() - count) ? count : -1;
 }
 
 Axes detail::Trailing::last() const {

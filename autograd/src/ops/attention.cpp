@@ -1,6 +1,7 @@
 // Attention, its products and dropout.
 
 #include <glassgrad/autograd/ops.hpp>
+#include <glassgrad/tensor/detail/small_attention.hpp>
 #include <glassgrad/tensor/detail/tiled_attention.hpp>
 
 #include "family.hpp"
@@ -209,8 +210,8 @@ constexpr OpRow rows[] = {
      .domain = "a query that sees no key gives zeros and takes zero gradients; hidden keys and "
                "values leak into no bit, whatever they are",
      .torch = "torch.nn.functional.scaled_dot_product_attention",
-     .records = "attention_scores matmul scale add where softmax dropout weighted_sum reshape "
-                "transpose tiled_attention",
+     .records = "scaled_dot_product_attention attention_scores matmul scale add where softmax "
+                "dropout weighted_sum reshape transpose tiled_attention",
      .f32_ulp = 8,
      .samples = attention_samples},
 };
@@ -281,12 +282,58 @@ void detail::refuse_learned_slopes(const AttentionOpOptions& options) {
         "pass slopes.detach(), or a learned bias as .bias");
 }
 
+namespace {
+
+/// A small call as one op, whose result has the bits of the steps'.
+Variable recorded_small(const Variable& q, const Variable& k, const Variable& v,
+                        const detail::SmallCall& call) {
+    const OpRow& row = find(rows, "scaled_dot_product_attention");
+    detail::SmallResult made = detail::computed(
+        row, [&] { return detail::attend_small(q.value(), k.value(), v.value(), call); }, q, k, v);
+    const auto rule = [call](const auto& gy, const detail::JointRead<3, 1>& read,
+                             const std::array<bool, 3>& wanted) {
+        using V = std::remove_cvref_t<decltype(gy)>;
+        if constexpr (std::is_same_v<V, Variable>) {
+            if (grad_enabled()) {
+                const detail::TiledCall steps{.scale = call.scale,
+                                              .causal = call.causal,
+                                              .heads = call.heads,
+                                              .kv_heads = call.heads};
+                return detail::attention_gradients(gy, steps, read.saved);
+            }
+        }
+        std::array<Tensor, 3> gradients = detail::attend_small_vjp(
+            read.saved[0].value(), read.saved[1].value(), read.saved[2].value(), read.kept[0],
+            detail::tensor_of(gy), call, wanted);
+        if constexpr (std::is_same_v<V, Tensor>) {
+            return gradients;
+        } else {
+            const auto given = [](Tensor& x) { return x.defined() ? V(std::move(x)) : V(); };
+            return std::array<V, 3>{given(gradients[0]), given(gradients[1]), given(gradients[2])};
+        }
+    };
+    return record_joint(
+        row, std::move(made.output),
+        [&] {
+            return Attributes{{"scale", call.scale}, {"causal", call.causal}};
+        },
+        std::array{&q, &k, &v}, std::array{&q, &k, &v}, std::array{std::move(made.weights)}, rule);
+}
+
+}  // namespace
+
 Variable scaled_dot_product_attention(const Variable& q, const Variable& k, const Variable& v,
                                       const AttentionOpOptions& options) {
     const bool free = !options.on_step && q.defined() && k.defined() && v.defined();
-    if (free && detail::takes_tiles(q.value(), k.value(), v.value(), detail::plain_options(options),
-                                    detail::watched())) {
-        return tiled_attention(q, k, v, options);
+    if (free) {
+        const SdpaOptions plain = detail::plain_options(options);
+        const bool watched = detail::watched();
+        if (detail::takes_tiles(q.value(), k.value(), v.value(), plain, watched)) {
+            return tiled_attention(q, k, v, options);
+        }
+        if (const auto call = detail::small_call(q.value(), k.value(), v.value(), plain, watched)) {
+            return recorded_small(q, k, v, *call);
+        }
     }
     return scaled_dot_product_attention_steps(q, k, v, options).output;
 }

@@ -7,6 +7,7 @@
 #include <glassgrad/autograd/record.hpp>
 #include <glassgrad/tensor/ops/attention.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -40,6 +41,11 @@ std::span<const OpRow> normalize_rows();
 
 /// Throws GraphError when the slopes of alibi want a gradient, which they don't get.
 void refuse_learned_slopes(const AttentionOptionsOf<Variable>& options);
+
+struct TiledCall;
+/// The gradients of q, k and v from ops that are recorded, on the steps of the named form.
+std::array<Variable, 3> attention_gradients(const Variable& gy, const TiledCall& call,
+                                            std::span<const Variable, 3> inputs);
 
 /// The row of `name`; a name without a row does not compile.
 template <std::size_t N>

@@ -139,46 +139,33 @@ template <class Fused, class ToX, class Norm>
 Variable recorded(const OpRow& row, Tensor value, const NormOptions& options, const Variable& x,
                   const Variable& weight, const Variable& bias, const Fused& fused, const ToX& to_x,
                   const Norm& norm) {
-    const bool weighted = weight.defined();
-    const bool biased = bias.defined();
-    std::vector<Variable> inputs{x};
-    if (weighted) inputs.push_back(weight);
-    if (biased) inputs.push_back(bias);
-    const Variable saved[] = {x, weight};
-    const auto rule = [=](const auto& gy, const Tensor&, std::span<const Variable> read,
-                          const std::vector<bool>& wanted) {
+    const auto rule = [=](const auto& gy, const detail::JointRead<2, 0>& read,
+                          const std::array<bool, 3>& wanted) {
         using V = std::remove_cvref_t<decltype(gy)>;
-        const Variable& in = read[0];
-        const Variable& w = read[1];
-        const detail::NormInputs want{
-            .x = wanted[0], .weight = weighted && wanted[1], .bias = biased && wanted.back()};
-        const auto listed = [&](V gx, V gweight, V gbias) {
-            std::vector<V> gradients{std::move(gx)};
-            if (weighted) gradients.push_back(std::move(gweight));
-            if (biased) gradients.push_back(std::move(gbias));
-            return gradients;
-        };
+        const Variable& in = read.saved[0];
+        const Variable& w = read.saved[1];
+        const detail::NormInputs want{.x = wanted[0], .weight = wanted[1], .bias = wanted[2]};
         if constexpr (std::is_same_v<V, Variable>) {
             if (grad_enabled()) {
-                return listed(want.x ? to_x(in, weighted ? gy * w : gy, options) : V(),
-                              want.weight ? gy * norm(in, options) : V(), want.bias ? gy : V());
+                return std::array<V, 3>{want.x ? to_x(in, w.defined() ? gy * w : gy, options) : V(),
+                                        want.weight ? gy * norm(in, options) : V(),
+                                        want.bias ? gy : V()};
             }
         }
         detail::NormGradients all =
             fused(in.value(), value_of(w), detail::tensor_of(gy), options, want);
-        const auto given = [](Tensor gradient) {
+        const auto given = [](Tensor& gradient) {
             return gradient.defined() ? V(std::move(gradient)) : V();
         };
-        return listed(given(std::move(all.x)), given(std::move(all.weight)),
-                      given(std::move(all.bias)));
+        return std::array<V, 3>{given(all.x), given(all.weight), given(all.bias)};
     };
-    const int axes = detail::trailing(row.name, x.shape(), options.axes).count;
     return record_joint(
         row, std::move(value),
         [&] {
+            const int axes = detail::last_count(row.name, x.shape(), options.axes);
             return Attributes{{"axes", axes}, {"eps", options.eps}};
         },
-        inputs, saved, rule);
+        std::array{&x, &weight, &bias}, std::array{&x, &weight}, std::array<Tensor, 0>(), rule);
 }
 
 }  // namespace
@@ -198,8 +185,8 @@ Variable layer_norm(const Variable& x, const NormOptions& options) {
 
 Variable layer_norm(const Variable& x, const Variable& weight, const Variable& bias,
                     const NormOptions& options) {
-    const detail::Trailing axes = detail::trailing("layer_norm", x.shape(), options.axes);
-    if (!axes.already) {
+    if (detail::last_count("layer_norm", x.shape(), options.axes) < 0) {
+        const detail::Trailing axes = detail::trailing("layer_norm", x.shape(), options.axes);
         return moved(x, axes, options, [&](const Variable& turned, const NormOptions& last) {
             return layer_norm(turned, weight, bias, last);
         });
@@ -229,8 +216,8 @@ Variable rms_norm(const Variable& x, const NormOptions& options) {
 }
 
 Variable rms_norm(const Variable& x, const Variable& weight, const NormOptions& options) {
-    const detail::Trailing axes = detail::trailing("rms_norm", x.shape(), options.axes);
-    if (!axes.already) {
+    if (detail::last_count("rms_norm", x.shape(), options.axes) < 0) {
+        const detail::Trailing axes = detail::trailing("rms_norm", x.shape(), options.axes);
         return moved(x, axes, options, [&](const Variable& turned, const NormOptions& last) {
             return rms_norm(turned, weight, last);
         });

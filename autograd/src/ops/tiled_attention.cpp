@@ -125,8 +125,11 @@ constexpr OpRow rows[] = {
      .samples = tiled_samples},
 };
 
-/// What the rule reads, in this order; mask and bias may be undefined.
-enum Saved : std::uint8_t { q, k, v, mask, bias, row_sums, weights };
+/// What the rule reads, in this order: what is saved, of which mask and bias may be undefined, and
+/// what is kept.
+enum Saved : std::uint8_t { q, k, v, mask, bias };
+enum Kept : std::uint8_t { row_sums, weights };
+using Read = detail::JointRead<5, 2>;
 
 /// The call with the masks that it was made with, which are saved apart from it: a sweep drops
 /// them.
@@ -137,23 +140,19 @@ TiledCall with_masks(TiledCall call, Inputs saved) {
 }
 
 /// The gradients of q, k, v and, if there are any, of mask and bias, from the kernel.
-std::vector<Tensor> gradients_in_tiles(const Tensor& gy, const Tensor& y, const TiledCall& call,
-                                       Inputs saved, const std::vector<bool>& wanted) {
-    const bool has_mask = saved[mask].defined();
-    const bool has_bias = saved[bias].defined();
-    const std::size_t at = has_mask ? 4 : 3;
-    const detail::TiledGradients g = detail::attend_in_tiles_vjp(
+std::array<Tensor, 5> gradients_in_tiles(const Tensor& gy, const TiledCall& call, const Read& read,
+                                         const std::array<bool, 5>& wanted) {
+    const Inputs saved = read.saved;
+    detail::TiledGradients g = detail::attend_in_tiles_vjp(
         saved[q].value(), saved[k].value(), saved[v].value(), with_masks(call, saved),
-        {y, saved[row_sums].value(), saved[weights].defined() ? saved[weights].value() : Tensor()},
-        gy, {wanted[q], wanted[k], wanted[v], has_mask && wanted[3], has_bias && wanted[at]});
-    std::vector<Tensor> gradients{g.q, g.k, g.v};
-    if (has_mask) gradients.push_back(g.mask);
-    if (has_bias) gradients.push_back(g.bias);
-    return gradients;
+        {read.result, read.kept[row_sums], read.kept[weights]}, gy,
+        {wanted[q], wanted[k], wanted[v], wanted[mask], wanted[bias]});
+    return {std::move(g.q), std::move(g.k), std::move(g.v), std::move(g.mask), std::move(g.bias)};
 }
 
 /// The same from ops that are recorded, on the steps of the named form.
-std::vector<Variable> gradients_by_steps(const Variable& gy, const TiledCall& call, Inputs saved) {
+std::array<Variable, 5> gradients_by_steps(const Variable& gy, const TiledCall& call,
+                                           Inputs saved) {
     if (call.heads > 0) {
         TiledCall apart = call;
         apart.heads = 0;
@@ -162,7 +161,7 @@ std::vector<Variable> gradients_by_steps(const Variable& gy, const TiledCall& ca
         moved[q] = detail::heads_apart(saved[q], call.heads);
         moved[k] = detail::heads_apart(saved[k], call.kv_heads);
         moved[v] = detail::heads_apart(saved[v], call.kv_heads);
-        std::vector<Variable> gradients =
+        std::array<Variable, 5> gradients =
             gradients_by_steps(detail::heads_apart(gy, call.heads), apart, moved);
         for (std::size_t i = 0; i < 3; ++i) gradients[i] = detail::heads_together(gradients[i]);
         return gradients;
@@ -205,17 +204,21 @@ std::vector<Variable> gradients_by_steps(const Variable& gy, const TiledCall& ca
     const Variable g = split(scale(gs, call.scale));
     const Variable w = split(steps.dropped.defined() ? steps.dropped : steps.weights);
     const WeightedSumOptions turned{.transpose_weights = true};
-    std::vector<Variable> gradients{merged(weighted_sum(g, shared(saved[k]))),
-                                    gathered(weighted_sum(g, split(saved[q]), turned)),
-                                    gathered(weighted_sum(w, split(gy), turned))};
-    if (saved[mask].defined()) gradients.push_back(gs);
-    if (saved[bias].defined()) gradients.push_back(gs);
-    return gradients;
+    return {merged(weighted_sum(g, shared(saved[k]))),
+            gathered(weighted_sum(g, split(saved[q]), turned)),
+            gathered(weighted_sum(w, split(gy), turned)), gs, gs};
 }
 
 }  // namespace
 
 std::span<const OpRow> detail::tiled_attention_rows() { return rows; }
+
+std::array<Variable, 3> detail::attention_gradients(const Variable& gy, const TiledCall& call,
+                                                    std::span<const Variable, 3> inputs) {
+    const Variable saved[] = {inputs[q], inputs[k], inputs[v], {}, {}};
+    auto [gq, gk, gv, gmask, gbias] = gradients_by_steps(gy, call, saved);
+    return {std::move(gq), std::move(gk), std::move(gv)};
+}
 
 Variable tiled_attention(const Variable& query, const Variable& key, const Variable& value,
                          const AttentionOpOptions& options) {
@@ -236,17 +239,6 @@ Variable tiled_attention(const Variable& query, const Variable& key, const Varia
         query, key, value);
     const TiledCall& call = made.first;
     const detail::TiledResult& tiled = made.second;
-    std::vector<Variable> inputs{query, key, value};
-    for (const Variable* x : {&options.mask, &options.bias}) {
-        if (x->defined()) inputs.push_back(*x);
-    }
-    const Variable saved[] = {query,
-                              key,
-                              value,
-                              options.mask,
-                              options.bias,
-                              Variable(tiled.rows),
-                              tiled.weights.defined() ? Variable(tiled.weights) : Variable()};
     const auto attributes = [&] {
         return Attributes{{"scale", call.scale},
                           {"causal", call.causal},
@@ -256,21 +248,24 @@ Variable tiled_attention(const Variable& query, const Variable& key, const Varia
     TiledCall kept = call;
     kept.mask = Tensor();
     kept.bias = Tensor();
-    const auto rule = [kept](const auto& gy, const Tensor& y, Inputs read,
-                             const std::vector<bool>& wanted) {
+    const auto rule = [kept](const auto& gy, const Read& read, const std::array<bool, 5>& wanted) {
         using V = std::remove_cvref_t<decltype(gy)>;
         if constexpr (std::is_same_v<V, Tensor>) {
-            return gradients_in_tiles(gy, y, kept, read, wanted);
+            return gradients_in_tiles(gy, kept, read, wanted);
         } else {
-            if (grad_enabled()) return gradients_by_steps(gy, kept, read);
-            std::vector<V> gradients;
-            for (Tensor& each : gradients_in_tiles(gy.value(), y, kept, read, wanted)) {
-                gradients.push_back(each.defined() ? V(std::move(each)) : V());
+            if (grad_enabled()) return gradients_by_steps(gy, kept, read.saved);
+            std::array<Tensor, 5> gradients = gradients_in_tiles(gy.value(), kept, read, wanted);
+            std::array<V, 5> result;
+            for (std::size_t i = 0; i < result.size(); ++i) {
+                if (gradients[i].defined()) result[i] = V(std::move(gradients[i]));
             }
-            return gradients;
+            return result;
         }
     };
-    return record_joint(row, tiled.output, attributes, inputs, saved, rule);
+    return record_joint(row, tiled.output, attributes,
+                        std::array{&query, &key, &value, &options.mask, &options.bias},
+                        std::array{&query, &key, &value, &options.mask, &options.bias},
+                        std::array{tiled.rows, tiled.weights}, rule);
 }
 
 }  // namespace glassgrad

@@ -203,49 +203,73 @@ struct ManyNode final : Node {
     Rule rule;
 };
 
-/// A node whose gradients are computed together. The rule gets gy, the result, what is saved, and
-/// which inputs want a gradient; it gives one gradient an input.
-template <class Rule>
+/// What the rule of a joint op reads.
+template <std::size_t S, std::size_t K>
+struct JointRead {
+    std::array<Variable, S> saved;
+    std::array<Tensor, K> kept;
+    Tensor result;
+};
+
+/// A node whose gradients are computed together, of N inputs at most: those that a call had.
+template <std::size_t N, std::size_t S, std::size_t K, class Rule>
 struct JointNode final : Node {
     JointNode(const OpRow& op, const Tensor& value, std::int64_t number,
-              std::span<const Variable> given, std::span<const Variable> read, Rule pullback)
-        : Node(op, value, number), rule(std::move(pullback)), kept_result(value) {
-        next.reserve(given.size());
-        for (const Variable& x : given) {
-            next.push_back(x.requires_grad() ? x.node() : NodePtr());
+              const std::array<const Variable*, N>& given,
+              const std::array<const Variable*, S>& saved, std::array<Tensor, K>&& kept,
+              const Rule& pullback)
+        : Node(op, value, number), rule(pullback) {
+        read.kept = std::move(kept);
+        read.result = value;
+        for (std::size_t i = 0; i < N; ++i) {
+            if (!given[i]->defined()) continue;
+            place[i] = static_cast<int>(count);
+            if (given[i]->requires_grad()) next[count] = given[i]->node();
+            ++count;
         }
-        saved.reserve(read.size());
-        for (const Variable& x : read) saved.push_back(x.defined() ? x.kept() : x);
+        for (std::size_t i = 0; i < S; ++i) {
+            if (saved[i]->defined()) read.saved[i] = saved[i]->kept();
+        }
     }
-    std::span<const NodePtr> inputs() const noexcept override { return next; }
+    std::span<const NodePtr> inputs() const noexcept override { return {next.data(), count}; }
     void pull(const Tensor& gy, Gradients<Tensor>& out) override { run(gy, out); }
     void pull(const Variable& gy, Gradients<Variable>& out) override { run(gy, out); }
     void list_saved(std::vector<Variable>& out) const override {
-        for (const Variable& x : saved) {
+        for (const Variable& x : read.saved) {
             if (x.defined()) out.push_back(x);
         }
-        out.push_back(result_variable(kept_result, const_cast<JointNode&>(*this)));
+        for (const Tensor& x : read.kept) {
+            if (x.defined()) out.push_back(Variable(x));
+        }
+        out.push_back(result_variable(read.result, const_cast<JointNode&>(*this)));
     }
-    void release() noexcept override {
-        saved.clear();
-        kept_result = Tensor();
-    }
+    void release() noexcept override { read = {}; }
 
   private:
     template <class V>
     void run(const V& gy, Gradients<V>& out) {
-        std::vector<bool> wanted(next.size());
-        for (std::size_t i = 0; i < next.size(); ++i) wanted[i] = out.wanted(next[i].get());
-        std::vector<V> gradients = rule(gy, kept_result, std::span<const Variable>(saved), wanted);
-        for (std::size_t i = 0; i < next.size(); ++i) {
-            if (wanted[i]) out.put(i, *next[i], std::move(gradients[i]));
+        std::array<bool, N> wanted{};
+        for (std::size_t i = 0; i < N; ++i) wanted[i] = place[i] >= 0 && out.wanted(input(i));
+        std::array<V, N> gradients = rule(gy, read, wanted);
+        for (std::size_t i = 0; i < N; ++i) {
+            if (wanted[i]) {
+                out.put(static_cast<std::size_t>(place[i]), *input(i), std::move(gradients[i]));
+            }
         }
     }
+    Node* input(std::size_t i) const { return next[static_cast<std::size_t>(place[i])].get(); }
 
-    std::vector<NodePtr> next;
+    static constexpr std::array<int, N> nowhere() {
+        std::array<int, N> all{};
+        all.fill(-1);
+        return all;
+    }
+
+    std::array<NodePtr, N> next;
+    std::size_t count = 0;
+    std::array<int, N> place = nowhere();  ///< in `next`; -1 for what the call had not
     Rule rule;
-    std::vector<Variable> saved;
-    Tensor kept_result;
+    JointRead<S, K> read;
 };
 
 }  // namespace detail
@@ -350,23 +374,32 @@ Variable record_many(const OpRow& row, Tensor value, const A& attributes,
 }
 
 /// An op whose gradients share nearly all of their work. They are computed by one call of
-/// rule(gy, result, saved, wanted), for a gy that is a Tensor in the usual pass and a Variable when
-/// the pass is recorded or watched: a vector with one gradient an input, undefined where
-/// wanted[i] is false. All that is saved is kept while one input wants a gradient.
-template <std::invocable<> A, class Rule>
+/// rule(gy, read, wanted), for a gy that is a Tensor in the usual pass and a Variable when the pass
+/// is recorded or watched: an array with one gradient an input, undefined where wanted[i] is false.
+/// `read` holds `saved`, `kept` (what was computed beside the result) and the result. Inputs and
+/// what is saved or kept may be undefined, as an optional bias is. All of it is held while one
+/// input wants a gradient.
+template <std::invocable<> A, std::size_t N, std::size_t S, std::size_t K, class Rule>
 Variable record_joint(const OpRow& row, Tensor value, const A& attributes,
-                      std::span<const Variable> inputs, std::span<const Variable> saved,
-                      Rule rule) {
+                      const std::array<const Variable*, N>& inputs,
+                      const std::array<const Variable*, S>& saved, std::array<Tensor, K> kept,
+                      const Rule& rule) {
     const std::int64_t id = detail::next_id();
     detail::NodePtr node;
     bool wanted = false;
-    for (const Variable& x : inputs) wanted = wanted || x.requires_grad();
+    for (const Variable* x : inputs) wanted = wanted || x->requires_grad();
     if (wanted && grad_enabled()) {
-        node = detail::make_node<detail::JointNode<Rule>>(row, value, id, inputs, saved,
-                                                          std::move(rule));
+        node = detail::make_node<detail::JointNode<N, S, K, Rule>>(row, value, id, inputs, saved,
+                                                                   std::move(kept), rule);
     }
     Variable y(std::move(value), std::move(node), id);
-    if (detail::observed()) detail::notify_forward(row, attributes(), inputs, y);
+    if (detail::observed()) [[unlikely]] {
+        std::vector<Variable> given;
+        for (const Variable* x : inputs) {
+            if (x->defined()) given.push_back(*x);
+        }
+        detail::notify_forward(row, attributes(), given, y);
+    }
     return y;
 }
 

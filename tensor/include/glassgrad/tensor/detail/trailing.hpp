@@ -20,6 +20,9 @@ struct Trailing {
 /// Throws IndexError that names `op` when an axis does not exist.
 Trailing trailing(std::string_view op, const Shape& shape, const Axes& axes);
 
+/// How many the axes are when they are the last ones, else -1. Throws as `trailing`.
+int last_count(std::string_view op, const Shape& shape, const Axes& axes);
+
 inline std::span<const std::int64_t> list(const Shape& shape) {
     return {shape.begin(), shape.end()};
 }

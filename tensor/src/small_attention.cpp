@@ -1,0 +1,228 @@
+#include <glassgrad/tensor/detail/finite.hpp>
+#include <glassgrad/tensor/detail/small_attention.hpp>
+#include <glassgrad/tensor/detail/tiled_attention.hpp>
+#include <glassgrad/tensor/ops.hpp>
+
+#include "dispatch.hpp"
+#include "gemm.hpp"
+#include "kernels/kernels.hpp"
+#include "parallel.hpp"
+#include "scratch.hpp"
+#include "tiled_sizes.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace glassgrad::detail {
+namespace {
+
+/// Of a head: wider ones take so long that steps of their own cost nothing beside them.
+constexpr std::int64_t most_width = 128;
+
+template <class T>
+class SmallAttention {
+  public:
+    SmallAttention(const Tensor& q, const Tensor& k, const Tensor& v, const SmallCall& call)
+        : call_(call), kernels_(kernels<T>()) {
+        const bool together = call.heads > 0;
+        const Shape of_q = heads_shape(q.shape(), call.heads);
+        const Shape of_v = heads_shape(v.shape(), call.heads);
+        Shape of_k = of_q;
+        queries_ = of_q[of_q.rank() - 2];
+        keys_ = of_v[of_v.rank() - 2];
+        width_ = of_q.back();
+        value_width_ = of_v.back();
+        of_k[of_k.rank() - 2] = keys_;
+        Shape of_y = of_v;
+        of_y[of_y.rank() - 2] = queries_;
+        for (int i = 0; i < of_q.rank() - 2; ++i) matrices_ *= of_q[i];
+        q_at_ = Matrices(of_q, together);
+        k_at_ = Matrices(of_k, together);
+        v_at_ = Matrices(of_v, together);
+        y_at_ = Matrices(of_y, together);
+        q_ = q.data<T>();
+        k_ = k.data<T>();
+        v_ = v.data<T>();
+    }
+
+    void attend(T* weights, T* y) const {
+        for_matrices([&](std::int64_t n) {
+            T* const w = weights + n * queries_ * keys_;
+            gemm<T>(queries_, keys_, width_, rows(q_, q_at_, n), turned(k_, k_at_, n), {w, keys_});
+            scale(w);
+            kernels_.row.softmax(queries_, keys_, w, w);
+            gemm<T>(queries_, value_width_, keys_, {w, keys_}, rows(v_, v_at_, n),
+                    into(y, y_at_, n));
+        });
+    }
+
+    /// Of q, k and v, each null if it isn't wanted.
+    void pull(const T* weights, const T* gy, T* gq, T* gk, T* gv) const {
+        for_matrices([&](std::int64_t n) {
+            const T* const w = weights + n * queries_ * keys_;
+            const Operand<T> g = rows(gy, y_at_, n);
+            if (gv) gemm<T>(keys_, value_width_, queries_, {w, keys_, true}, g, into(gv, v_at_, n));
+            if (!gq && !gk) return;
+            T scores[tiled_attention_threshold];
+            gemm<T>(queries_, keys_, value_width_, g, turned(v_, v_at_, n), {scores, keys_});
+            kernels_.row.softmax_vjp(queries_, keys_, w, scores, scores);
+            const T factor = static_cast<T>(call_.scale);
+            for (std::int64_t i = 0; i < queries_ * keys_; ++i) scores[i] *= factor;
+            if (gq) {
+                gemm<T>(queries_, width_, keys_, {scores, keys_}, rows(k_, k_at_, n),
+                        into(gq, q_at_, n));
+            }
+            if (gk) {
+                gemm<T>(keys_, width_, queries_, {scores, keys_, true}, rows(q_, q_at_, n),
+                        into(gk, k_at_, n));
+            }
+        });
+    }
+
+  private:
+    static Operand<T> rows(const T* x, const Matrices& where, std::int64_t n) {
+        return {x + where.at(n, 0), where.row, false};
+    }
+    static Operand<T> turned(const T* x, const Matrices& where, std::int64_t n) {
+        return {x + where.at(n, 0), where.row, true};
+    }
+    static Target<T> into(T* x, const Matrices& where, std::int64_t n) {
+        return {x + where.at(n, 0), where.row};
+    }
+    template <class F>
+    void for_matrices(const F& f) const {
+        constexpr std::int64_t little = 1 << 16;
+        const std::int64_t work = queries_ * keys_ * (width_ + value_width_);
+        for_chunks(matrices_, std::max<std::int64_t>(1, little / work),
+                   [&](std::int64_t begin, std::int64_t end) {
+                       for (std::int64_t n = begin; n < end; ++n) f(n);
+                   });
+    }
+    void scale(T* w) const {
+        const T factor = static_cast<T>(call_.scale);
+        for (std::int64_t i = 0; i < queries_; ++i, w += keys_) {
+            const std::int64_t seen =
+                call_.causal ? std::clamp<std::int64_t>(i + 1 + keys_ - queries_, 0, keys_) : keys_;
+            for (std::int64_t j = 0; j < seen; ++j) w[j] *= factor;
+            for (std::int64_t j = seen; j < keys_; ++j) w[j] = -std::numeric_limits<T>::infinity();
+        }
+    }
+
+    const SmallCall& call_;
+    const Kernels<T>& kernels_;
+    std::int64_t matrices_ = 1;
+    std::int64_t queries_, keys_, width_, value_width_;
+    Matrices q_at_, k_at_, v_at_, y_at_;
+    const T* q_;
+    const T* k_;
+    const T* v_;
+};
+
+/// As the steps' derivatives do it, which keep what is hidden away from what isn't finite.
+std::array<Tensor, 3> gradients_by_steps(const Tensor& q, const Tensor& k, const Tensor& v,
+                                         const Tensor& weights, const Tensor& gy,
+                                         const SmallCall& call) {
+    if (call.heads > 0) {
+        std::array<Tensor, 3> gradients = gradients_by_steps(
+            heads_apart(q, call.heads), heads_apart(k, call.heads), heads_apart(v, call.heads),
+            weights, heads_apart(gy, call.heads), {call.scale, call.causal, 0});
+        for (Tensor& each : gradients) each = heads_together(each);
+        return gradients;
+    }
+    const WeightedSumOptions turned{.transpose_weights = true};
+    const Tensor gw = matmul(gy, v, {.transpose_b = true});
+    Tensor gs = scale(softmax_vjp(weights, gw, -1), call.scale);
+    if (!call.causal) {
+        return {matmul(gs, k), weighted_sum(gs, q, turned),
+                matmul(weights, gy, {.transpose_a = true})};
+    }
+    const Tensor seen = causal_mask(q.size(-2), k.size(-2));
+    gs = where(seen, gs, zeros({}, gs.dtype()));
+    return {weighted_sum(gs, k), weighted_sum(gs, q, turned), weighted_sum(weights, gy, turned)};
+}
+
+}  // namespace
+
+std::optional<SmallCall> small_call(const Tensor& q, const Tensor& k, const Tensor& v,
+                                    const SdpaOptions& options, bool watched) {
+    if (watched || options.form != AttentionForm::automatic || options.on_step ||
+        options.mask.defined() || options.bias.defined() || options.alibi.defined() ||
+        options.window != 0 || options.dropout_p != 0 || options.tile != 0 ||
+        (options.kv_heads != 0 && options.kv_heads != options.heads)) {
+        return std::nullopt;
+    }
+    if (!q.defined() || !k.defined() || !v.defined() || !is_floating(q.dtype()) ||
+        k.dtype() != q.dtype() || v.dtype() != q.dtype()) {
+        return std::nullopt;
+    }
+    const int rank = q.rank();
+    if (rank < 2 || k.rank() != rank || v.rank() != rank || rank == max_rank) return std::nullopt;
+    const Shape& of_q = q.shape();
+    const Shape& of_k = k.shape();
+    const Shape& of_v = v.shape();
+    for (int i = 0; i < rank - 2; ++i) {
+        if (of_q[i] != of_k[i] || of_q[i] != of_v[i]) return std::nullopt;
+    }
+    const std::int64_t heads = std::max<std::int64_t>(1, options.heads);
+    const std::int64_t queries = of_q[rank - 2];
+    const std::int64_t keys = of_k[rank - 2];
+    const std::int64_t width = of_q.back() / heads;
+    const bool fits = options.heads >= 0 && of_v[rank - 2] == keys && of_k.back() == of_q.back() &&
+                      of_q.back() % heads == 0 && of_v.back() % heads == 0;
+    const bool small = q.numel() > 0 && k.numel() > 0 && v.numel() > 0 &&
+                       queries * keys <= tiled_attention_threshold && width <= most_width &&
+                       of_v.back() / heads <= most_width;
+    if (!fits || !small) return std::nullopt;
+    return SmallCall{
+        .scale = options.scale ? *options.scale : 1 / std::sqrt(static_cast<double>(width)),
+        .causal = options.causal,
+        .heads = options.heads};
+}
+
+SmallResult attend_small(const Tensor& q, const Tensor& k, const Tensor& v, const SmallCall& call) {
+    Shape shape = q.shape();
+    shape[shape.rank() - 1] = v.shape().back();
+    SmallResult result{Tensor::empty(shape, q.dtype()),
+                       Tensor::empty(scores_shape(heads_shape(q.shape(), call.heads),
+                                                  heads_shape(k.shape(), call.heads)),
+                                     q.dtype())};
+    with_float("scaled_dot_product_attention", q.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        SmallAttention<T>(q, k, v, call)
+            .attend(result.weights.mutable_data<T>(), result.output.mutable_data<T>());
+    });
+    // What order hides may be infinite or NaN.
+    if (call.causal && !all_finite(result.output)) {
+        const Tensor values = call.heads > 0 ? heads_apart(v, call.heads) : v;
+        const Tensor y = weighted_sum(result.weights, values);
+        result.output = call.heads > 0 ? heads_together(y) : y;
+    }
+    return result;
+}
+
+std::array<Tensor, 3> attend_small_vjp(const Tensor& q, const Tensor& k, const Tensor& v,
+                                       const Tensor& weights, const Tensor& gy,
+                                       const SmallCall& call, const std::array<bool, 3>& wanted) {
+    const Tensor* const inputs[] = {&q, &k, &v};
+    std::array<Tensor, 3> out;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        if (wanted[i]) out[i] = Tensor::empty(inputs[i]->shape(), q.dtype());
+    }
+    with_float("scaled_dot_product_attention", q.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        const auto memory = [](Tensor& x) { return x.defined() ? x.mutable_data<T>() : nullptr; };
+        SmallAttention<T>(q, k, v, call)
+            .pull(weights.data<T>(), gy.data<T>(), memory(out[0]), memory(out[1]), memory(out[2]));
+    });
+    const bool finite = std::all_of(out.begin(), out.end(),
+                                    [](const Tensor& x) { return !x.defined() || all_finite(x); });
+    if (finite) return out;
+    std::array<Tensor, 3> careful = gradients_by_steps(q, k, v, weights, gy, call);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        if (wanted[i]) out[i] = std::move(careful[i]);
+    }
+    return out;
+}
+
+}  // namespace glassgrad::detail
