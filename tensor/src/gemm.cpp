@@ -25,6 +25,12 @@ constexpr std::int64_t most_rows = 120;
 constexpr std::int64_t most_shared = std::int64_t{8} << 20;
 /// Up to so many rows the right operand isn't packed.
 constexpr std::int64_t few_rows = 8;
+/// Bytes of an operand that is read as it lies although panels of it are on many pages: what is
+/// read again and again stays in the second cache, that of tasks in the third.
+constexpr std::int64_t most_lying_rows = std::int64_t{2} << 20;
+constexpr std::int64_t most_lying_columns = std::int64_t{1} << 19;
+/// Rows that are a multiple of this apart take each other's places in the first cache.
+constexpr std::int64_t same_places = 4096;
 
 std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 std::int64_t rounded_up(std::int64_t a, std::int64_t unit) { return quotient_up(a, unit) * unit; }
@@ -39,6 +45,21 @@ struct Size {
     std::int64_t work() const noexcept { return m * n * k; }
 };
 
+/// Whether panels of rows are as fast where they lie as packed: twelve rows side by side are, and
+/// columns that aren't far apart.
+template <class T>
+bool rows_lie(const Size& size, const Operand<T>& a) noexcept {
+    const std::int64_t row = a.stride * std::int64_t{sizeof(T)};
+    return row % same_places != 0 && (!a.transposed || size.k * row <= most_lying_rows);
+}
+/// The same of columns, which are read a panel at a time.
+template <class T>
+bool columns_lie(const Size& size, const Operand<T>& b, std::int64_t panel) noexcept {
+    const std::int64_t row = b.stride * std::int64_t{sizeof(T)};
+    return !b.transposed && size.n % panel == 0 && row % same_places != 0 &&
+           size.k * row <= most_lying_columns;
+}
+
 /// One operand as lines along the inner axis.
 template <class T>
 struct Lines {
@@ -48,15 +69,18 @@ struct Lines {
     std::int64_t along;  ///< from element to element of a line
     std::int64_t per_panel;
     typename ProductKernels<T>::Pack* pack;
+    bool lies;  ///< read where it is, not packed
 
+    const T* at(std::int64_t line, std::int64_t p) const { return data + line * step + p * along; }
     void pack_into(T* out, std::int64_t first, std::int64_t lines, std::int64_t from,
                    std::int64_t depth) const {
-        pack(lines, depth, data + first * step + from * along, step, along, out);
+        pack(lines, depth, at(first, from), step, along, out);
     }
 };
 
-/// A product of packed panels. One operand is packed whole, for all tasks, a part of the inner axis
-/// at a time; each task packs its own lines of the other, so nothing is packed twice.
+/// A product of panels. One operand is packed whole, for all tasks, a part of the inner axis at a
+/// time; each task packs its own lines of the other, so nothing is packed twice. An operand that is
+/// as fast where it lies isn't packed.
 template <class T>
 class PackedProduct {
   public:
@@ -68,13 +92,15 @@ class PackedProduct {
                 a.transposed ? 1 : a.stride,
                 a.transposed ? a.stride : 1,
                 kernels_.panel_rows,
-                kernels_.pack_rows},
+                kernels_.pack_rows,
+                rows_lie(size, a)},
           columns_{b.data,
                    size.n,
                    b.transposed ? b.stride : 1,
                    b.transposed ? 1 : b.stride,
                    kernels_.panel_columns,
-                   kernels_.pack_columns},
+                   kernels_.pack_columns,
+                   columns_lie(size, b, kernels_.panel_columns)},
           c_(c),
           depth_(depth_of(size.k)),
           by_rows_(size.m > size.n) {}
@@ -82,9 +108,9 @@ class PackedProduct {
     void run() const {
         const Lines<T>& shared = by_rows_ ? columns_ : rows_;
         const Lines<T>& own = by_rows_ ? rows_ : columns_;
-        const std::int64_t room = rounded_up(shared.count, shared.per_panel);
-        const std::int64_t fitting =
-            std::max<std::int64_t>(1, most_shared / (room * depth_ * std::int64_t{sizeof(T)}));
+        const std::int64_t room = shared.lies ? 0 : rounded_up(shared.count, shared.per_panel);
+        const std::int64_t fitting = std::max<std::int64_t>(
+            1, most_shared / (std::max<std::int64_t>(1, room) * depth_ * std::int64_t{sizeof(T)}));
         const std::int64_t span = std::min(rounded_up(size_.k, depth_), fitting * depth_);
         const std::int64_t line_work = std::max<std::int64_t>(1, shared.count * size_.k);
         const std::int64_t lines = rounded_up(
@@ -94,12 +120,13 @@ class PackedProduct {
         const Scratch<T> packed(room * span);
         for (std::int64_t from = 0; from < size_.k; from += span) {
             const std::int64_t to = std::min(size_.k, from + span);
-            pack_shared(shared, from, to, room, packed.get());
+            if (!shared.lies) pack_shared(shared, from, to, room, packed.get());
             for_chunks(own.count, lines, [&](std::int64_t begin, std::int64_t end) {
-                const Scratch<T> mine(rounded_up(end - begin, own.per_panel) * depth_);
+                const Scratch<T> mine(own.lies ? 0
+                                               : rounded_up(end - begin, own.per_panel) * depth_);
                 for (std::int64_t at = from; at < to; at += depth_) {
                     const std::int64_t depth = std::min(depth_, to - at);
-                    own.pack_into(mine.get(), begin, end - begin, at, depth);
+                    if (!own.lies) own.pack_into(mine.get(), begin, end - begin, at, depth);
                     const T* others = packed.get() + (at - from) * room;
                     if (by_rows_) {
                         multiply(begin, end, 0, size_.n, at, depth, mine.get(), others);
@@ -124,16 +151,26 @@ class PackedProduct {
             });
         }
     }
-    /// What rows [top, bottom) and columns [left, right) get from one depth of the inner axis.
+    /// What rows [top, bottom) and columns [left, right) get from one depth of the inner axis; a
+    /// and b are what is packed of them.
     void multiply(std::int64_t top, std::int64_t bottom, std::int64_t left, std::int64_t right,
                   std::int64_t at, std::int64_t depth, const T* a, const T* b) const {
         Panels<T> target{nullptr, c_.stride, c_.add || at > 0,
                          at + depth == size_.k && c_.bias ? c_.bias + left : nullptr};
+        const std::int64_t panel = kernels_.panel_columns;
         for (std::int64_t i = top; i < bottom; i += most_rows) {
             target.data = c_.data + i * c_.stride + left;
-            kernels_.multiply(std::min(most_rows, bottom - i), right - left, depth,
-                              a + (i - top) * depth, kernels_.panel_rows * depth, b,
-                              kernels_.panel_columns * depth, kernels_.panel_columns, target);
+            const Lattice<T> rows = rows_.lies
+                                        ? Lattice<T>{rows_.at(i, at), rows_.step, rows_.along}
+                                        : kernels_.packed_rows(a + (i - top) * depth);
+            const std::int64_t a_panel = kernels_.panel_rows * (rows_.lies ? rows_.step : depth);
+            if (columns_.lies) {
+                kernels_.multiply(std::min(most_rows, bottom - i), right - left, depth, rows,
+                                  a_panel, columns_.at(left, at), panel, columns_.along, target);
+            } else {
+                kernels_.multiply(std::min(most_rows, bottom - i), right - left, depth, rows,
+                                  a_panel, b, panel * depth, panel, target);
+            }
         }
     }
 

@@ -120,7 +120,7 @@ struct Attend {
         T* const w = room.weights.get();
         const std::int64_t count = keys.size();
         T* const sums = room.sums.get() + i * panel * sizes.value_width;
-        products.multiply(count, panel, sizes.width, room.keys.get(),
+        products.multiply(count, panel, sizes.width, products.packed_rows(room.keys.get()),
                           products.panel_rows * sizes.width,
                           room.queries_packed.get() + i * panel * sizes.width, 0, panel,
                           {w, panel, false, nullptr});

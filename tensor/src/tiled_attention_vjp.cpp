@@ -137,7 +137,8 @@ class PartGrad {
         const std::int64_t offset = keys.begin - keys_.range.begin;
         T* const out = to_.q + s.q_at.at(queries_.n, queries_.range.begin);
         const auto multiply = [&](const Panels<T>& to) {
-            p_.products.multiply(count, s.width, keys.size(), rows_.get() + offset * rows,
+            p_.products.multiply(count, s.width, keys.size(),
+                                 p_.products.packed_rows(rows_.get() + offset * rows),
                                  rows * keys_.room, keys_.k_turned.get() + offset * p_.panel,
                                  p_.panel * keys_.range.size(), p_.panel, to);
         };

@@ -151,9 +151,10 @@ struct Tile {
         const std::int64_t count = queries.range.size();
         const std::int64_t width = p.sizes.width;
         T* const w = weights.get();
-        p.products.multiply(
-            count, p.panel, width, queries.q_rows.get(), p.products.panel_rows * width,
-            keys.k_columns.get() + i * p.panel * width, 0, p.panel, {w, p.panel, false, nullptr});
+        p.products.multiply(count, p.panel, width, p.products.packed_rows(queries.q_rows.get()),
+                            p.products.panel_rows * width,
+                            keys.k_columns.get() + i * p.panel * width, 0, p.panel,
+                            {w, p.panel, false, nullptr});
         T factor = static_cast<T>(p.call.scale);
         if (p.scores.adds() || !(factor > 0)) {
             for (std::int64_t j = 0; j < count * p.panel; ++j) w[j] *= factor;
@@ -181,9 +182,10 @@ struct Tile {
         const std::int64_t count = queries.range.size();
         const std::int64_t width = p.sizes.value_width;
         T* const g = gradients.get();
-        p.products.multiply(
-            count, p.panel, width, queries.gy_rows.get(), p.products.panel_rows * width,
-            keys.v_columns.get() + i * p.panel * width, 0, p.panel, {g, p.panel, false, nullptr});
+        p.products.multiply(count, p.panel, width, p.products.packed_rows(queries.gy_rows.get()),
+                            p.products.panel_rows * width,
+                            keys.v_columns.get() + i * p.panel * width, 0, p.panel,
+                            {g, p.panel, false, nullptr});
         drop(queries, p.panel_of(keys.range, i), g);
         p.attention.pull(count, factor, queries.dots.get(), weights.get(), g);
     }

@@ -278,8 +278,9 @@ void take_weighted(const ProductKernels<T>& products, std::int64_t k, std::int64
                    std::int64_t row, const T* weights, T* out) {
     const std::int64_t panel = products.panel_columns;
     const auto multiply = [&](T* to, bool add) {
-        products.multiply(width, panel, k, packed, products.panel_rows * packed_k, weights, 0,
-                          panel, {to, panel, add, nullptr});
+        products.multiply(width, panel, k, products.packed_rows(packed),
+                          products.panel_rows * packed_k, weights, 0, panel,
+                          {to, panel, add, nullptr});
     };
     if (finite) {
         multiply(out, true);

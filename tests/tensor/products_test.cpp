@@ -82,10 +82,11 @@ const ProductKernels<T>& products_of(const KernelTable& table) {
 TEMPLATE_TEST_CASE("gemm is the product of plain loops", "[products]", float, double) {
     using T = TestType;
     constexpr std::int64_t sizes[][3] = {
-        {0, 3, 4},    {3, 0, 4},    {3, 4, 0},    {1, 1, 1},     {4, 6, 3},      {1, 700, 3},
-        {700, 1, 3},  {1, 65, 130}, {2, 64, 65},  {17, 15, 3},   {12, 32, 63},   {13, 33, 64},
-        {63, 65, 17}, {65, 16, 31}, {37, 41, 53}, {5, 3, 1000},  {300, 40, 390}, {40, 300, 390},
-        {8, 530, 17}, {3, 15, 390}, {9, 1, 400},  {13, 33, 780}, {3, 33, 780}};
+        {0, 3, 4},    {3, 0, 4},      {3, 4, 0},    {1, 1, 1},     {4, 6, 3},      {1, 700, 3},
+        {700, 1, 3},  {1, 65, 130},   {2, 64, 65},  {17, 15, 3},   {12, 32, 63},   {13, 33, 64},
+        {63, 65, 17}, {65, 16, 31},   {37, 41, 53}, {5, 3, 1000},  {300, 40, 390}, {40, 300, 390},
+        {8, 530, 17}, {3, 15, 390},   {9, 1, 400},  {13, 33, 780}, {3, 33, 780},   {25, 64, 800},
+        {70, 96, 33}, {20, 64, 1021}, {9, 1021, 64}};
     for (const auto& [m, n, k] : sizes) {
         for (int bits = 0; bits < 16; ++bits) {
             const Call call{.m = m,
@@ -127,9 +128,10 @@ TEMPLATE_TEST_CASE("panels are packed and multiplied alike in each set of instru
                     products->pack_columns(n, k, b.data(), b_turned ? k : 1, b_turned ? 1 : n,
                                            columns.data());
                     Numbers<T> c(static_cast<std::size_t>(m * n + 1), T{77});
-                    products->multiply(m, n, k, rows.data(), products->panel_rows * k,
-                                       columns.data(), products->panel_columns * k,
-                                       products->panel_columns, {c.data(), n, false, nullptr});
+                    products->multiply(m, n, k, products->packed_rows(rows.data()),
+                                       products->panel_rows * k, columns.data(),
+                                       products->panel_columns * k, products->panel_columns,
+                                       {c.data(), n, false, nullptr});
                     Numbers<T> wanted(c.size(), T{77});
                     multiply_in_loops<T>(m, n, k, {a.data(), a_turned ? m : k, a_turned},
                                          {b.data(), b_turned ? k : n, b_turned}, wanted.data(), n);

@@ -7,14 +7,6 @@
 
 namespace glassgrad::detail {
 
-/// A matrix by where its elements are: (i, p) is data[i row + p step].
-template <class T>
-struct Lattice {
-    const T* data;
-    std::int64_t row;
-    std::int64_t step;
-};
-
 /// Tiles have rows of as many numbers as a panel of columns (`panel_columns`).
 template <class T>
 struct AttentionKernels {

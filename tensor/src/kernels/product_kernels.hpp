@@ -33,6 +33,14 @@ struct Panels {
     const T* bias;
 };
 
+/// A matrix by where its elements are: (i, p) is data[i row + p step].
+template <class T>
+struct Lattice {
+    const T* data;
+    std::int64_t row;
+    std::int64_t step;
+};
+
 /// Numbers of a transposed right operand that `multiply_small` turns on the stack.
 inline constexpr std::int64_t small_room = 4096;
 
@@ -48,13 +56,16 @@ struct ProductKernels {
                       std::int64_t step, T* out);
     Pack* pack_rows;
     Pack* pack_columns;
+    /// A panel of rows, as packed.
+    Lattice<T> packed_rows(const T* packed) const noexcept { return {packed, 1, panel_rows}; }
     /// Writes lines of one panel of columns: out[i line_step + p] is element p of line i.
     void (*unpack_columns)(std::int64_t lines, std::int64_t k, const T* x, T* out,
                            std::int64_t line_step);
-    /// c (m, n) = a (m, k), as packed by rows, panels `a_panel` apart, times b (k, n): panels of
-    /// columns `b_panel` apart, their rows `b_step`. Each element is a sum over k in order,
-    /// whatever m and n are.
-    void (*multiply)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
+    /// c (m, n) = a (m, k), panels of rows `a_panel` apart, times b (k, n): panels of columns
+    /// `b_panel` apart, their rows `b_step`. Either is packed or as it lies; a row or a step of a
+    /// is
+    /// 1. Each element is a sum over k in order, whatever m and n are.
+    void (*multiply)(std::int64_t m, std::int64_t n, std::int64_t k, const Lattice<T>& a,
                      std::int64_t a_panel, const T* b, std::int64_t b_panel, std::int64_t b_step,
                      const Panels<T>& c);
     /// The same for a few rows of a, `a_step` apart, with the columns of b as they lie: column j,

@@ -123,20 +123,29 @@ void unpack(std::int64_t lines, std::int64_t k, const T* x, T* out, std::int64_t
     }
 }
 
-/// A block of R rows and `columns` columns of c.
-template <int R, class T>
-void block(std::int64_t k, const T* a, const T* b, std::int64_t b_step, const Panels<T>& c, T* out,
-           std::int64_t columns, const T* bias) {
+/// A block of R rows and `columns` columns of c. Rows of a lie beside each other, or elements of a
+/// row do.
+template <int R, bool Beside, class T>
+void block(std::int64_t k, const Lattice<T>& a, const T* b, std::int64_t b_step, const Panels<T>& c,
+           T* out, std::int64_t columns, const T* bias) {
     constexpr int width = panel_columns<T>;
+    // An address reaches three rows that lie apart.
+    constexpr int reach = Beside ? R : 3;
+    constexpr int starts = (R + reach - 1) / reach;
+    const T* rows[starts];
+    each<starts>([&](auto i) { rows[i] = a.data + reach * i * a.row; });
+    const std::int64_t row = Beside ? 1 : a.row;
+    const std::int64_t step = Beside ? a.step : 1;
     Vector<T> sums[R][2] = {};
-    for (std::int64_t p = 0; p < k; ++p, a += panel_rows, b += b_step) {
+    for (std::int64_t p = 0; p < k; ++p, b += b_step) {
         const Vector<T> low = load(b);
         const Vector<T> high = load(b + lanes<T>);
         each<R>([&](auto r) {
-            const Vector<T> x = splat(a[r]);
+            const Vector<T> x = splat(rows[r / reach][r % reach * row]);
             sums[r][0] = fused(x, low, sums[r][0]);
             sums[r][1] = fused(x, high, sums[r][1]);
         });
+        each<starts>([&](auto i) { rows[i] += step; });
     }
     if (columns == width) {
         each<R>([&](auto r) {
@@ -165,18 +174,21 @@ void block(std::int64_t k, const T* a, const T* b, std::int64_t b_step, const Pa
 }
 
 template <class T>
-void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_panel,
-              const T* b, std::int64_t b_panel, std::int64_t b_step, const Panels<T>& c) {
-    using Block = void (*)(std::int64_t, const T*, const T*, std::int64_t, const Panels<T>&, T*,
-                           std::int64_t, const T*);
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const Lattice<T>& a,
+              std::int64_t a_panel, const T* b, std::int64_t b_panel, std::int64_t b_step,
+              const Panels<T>& c) {
+    using Block = void (*)(std::int64_t, const Lattice<T>&, const T*, std::int64_t,
+                           const Panels<T>&, T*, std::int64_t, const T*);
     constexpr int width = panel_columns<T>;
+    const bool beside = a.row == 1;
     Block blocks[panel_rows];
-    each<panel_rows>([&](auto r) { blocks[r] = block<r + 1, T>; });
+    each<panel_rows>(
+        [&](auto r) { blocks[r] = beside ? block<r + 1, true, T> : block<r + 1, false, T>; });
     for (std::int64_t j = 0; j < n; j += width, b += b_panel) {
         const std::int64_t columns = std::min<std::int64_t>(width, n - j);
         const T* bias = c.bias ? c.bias + j : nullptr;
-        const T* rows = a;
-        for (std::int64_t i = 0; i < m; i += panel_rows, rows += a_panel) {
+        Lattice<T> rows = a;
+        for (std::int64_t i = 0; i < m; i += panel_rows, rows.data += a_panel) {
             const std::int64_t count = std::min<std::int64_t>(panel_rows, m - i);
             blocks[count - 1](k, rows, b, b_step, c, c.data + i * c.stride + j, columns, bias);
         }
