@@ -14,6 +14,16 @@ namespace {
 
 void sort_later_first(std::vector<Node*>& nodes) {
     const auto later = [](const Node* a, const Node* b) { return a->id > b->id; };
+    constexpr std::size_t few = 32;
+    if (nodes.size() <= few) {
+        for (std::size_t i = 1; i < nodes.size(); ++i) {
+            Node* const node = nodes[i];
+            std::size_t at = i;
+            for (; at > 0 && later(node, nodes[at - 1]); --at) nodes[at] = nodes[at - 1];
+            nodes[at] = node;
+        }
+        return;
+    }
     if (!std::is_sorted(nodes.begin(), nodes.end(), later)) {
         std::sort(nodes.begin(), nodes.end(), later);
     }

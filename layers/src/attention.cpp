@@ -1,3 +1,4 @@
+#include <glassgrad/autograd/observer.hpp>
 #include <glassgrad/autograd/ops.hpp>
 #include <glassgrad/layers/attention.hpp>
 #include <glassgrad/tensor/error.hpp>
@@ -52,6 +53,14 @@ std::vector<std::string> Attention::point_names() const {
 }
 
 Variable Attention::operator()(const Variable& x, const Mask& mask) const {
+    // Few tokens that nobody watches go the way of one op.
+    const bool fits = x.defined() && x.rank() >= 2 && x.shape().back() == W_Q.shape()[0] &&
+                      x.dtype() == W_Q.dtype();
+    if (fits && !hooked() && !detail::watched() && mask.shows_all_before() &&
+        x.size(-2) * x.size(-2) < tiled_attention_threshold) {
+        const Scope scope = enter();
+        return point("output", projected_attention(x, W_Q, W_K, W_V, {.causal = mask.is_causal()}));
+    }
     return points(x, mask).output;
 }
 

@@ -328,4 +328,10 @@ SdpaSteps scaled_dot_product_attention_steps(const Tensor& q, const Tensor& k, c
     return detail::attend_in_steps(q, k, v, options);
 }
 
+Tensor projected_attention(const Tensor& x, const Tensor& w_q, const Tensor& w_k, const Tensor& w_v,
+                           const ProjectedAttentionOptions& options) {
+    return scaled_dot_product_attention(matmul(x, w_q), matmul(x, w_k), matmul(x, w_v),
+                                        {.causal = options.causal});
+}
+
 }  // namespace glassgrad

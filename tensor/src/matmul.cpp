@@ -1,6 +1,7 @@
 // matmul: leading axes broadcast, transposed operands are read in place. Work is split over the
 // batch, or within large products; the split depends on the shapes alone.
 
+#include <glassgrad/tensor/detail/finite.hpp>
 #include <glassgrad/tensor/detail/products.hpp>
 #include <glassgrad/tensor/ops.hpp>
 
@@ -100,16 +101,21 @@ Shape common_batch(const Tensor& a, const Tensor& b) {
     }
 }
 
-[[gnu::noinline]] Tensor of_two_matrices(const Sizes& s, const Tensor& a, const Tensor& b,
-                                         const MatmulOptions& options) {
-    Tensor result = Tensor::empty_matrix(s.m, s.n, a.dtype());
-    detail::with_number("matmul", a.dtype(), [&](auto type) {
-        using T = typename decltype(type)::type;
-        detail::gemm<T>(s.m, s.n, s.k, {a.data<T>(), a.shape()[1], options.transpose_a},
-                        {b.data<T>(), b.shape()[1], options.transpose_b},
-                        {result.mutable_data<T>(), s.n});
-    });
+template <class T>
+[[gnu::noinline]] Tensor of_two(const Sizes& s, const Tensor& a, const Tensor& b,
+                                const MatmulOptions& options) {
+    Tensor result = Tensor::empty_matrix(s.m, s.n, dtype_of<T>());
+    detail::gemm<T>(s.m, s.n, s.k, {a.data<T>(), a.shape()[1], options.transpose_a},
+                    {b.data<T>(), b.shape()[1], options.transpose_b},
+                    {result.mutable_data<T>(), s.n});
     return result;
+}
+
+Tensor of_two_matrices(const Sizes& s, const Tensor& a, const Tensor& b,
+                       const MatmulOptions& options) {
+    return detail::with_number("matmul", a.dtype(), [&](auto type) {
+        return of_two<typename decltype(type)::type>(s, a, b, options);
+    });
 }
 
 Tensor matrix_product(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
@@ -212,6 +218,44 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
             result.numel() / n, n, k, {x.data<T>(), k, false}, {weight.data<T>(), k, true},
             {result.mutable_data<T>(), n, false, bias.defined() ? bias.data<T>() : nullptr});
     });
+    return result;
+}
+
+detail::LinearGradients detail::linear_gradients(const Tensor& x, const Tensor& weight,
+                                                 const Tensor& gy, const LinearInputs& wanted) {
+    LinearGradients result;
+    const std::int64_t n = gy.shape().back();
+    std::int64_t rows = 1;
+    for (int i = 0; i + 1 < gy.rank(); ++i) rows *= gy.shape()[i];
+    with_float("linear", gy.dtype(), [&](auto type) {
+        using T = typename decltype(type)::type;
+        const T* g = gy.data<T>();
+        if (wanted.x) {
+            const std::int64_t k = weight.shape()[1];
+            Shape shape = gy.shape();
+            shape[shape.rank() - 1] = k;
+            result.x = Tensor::empty(shape, gy.dtype());
+            gemm<T>(rows, k, n, {g, n, false}, {weight.data<T>(), k, false},
+                    {result.x.mutable_data<T>(), k});
+        }
+        if (wanted.weight) {
+            const std::int64_t k = x.shape().back();
+            // As weighted_sum looks for what isn't finite: in the smaller of operand and result.
+            const bool look_first = rows < n;
+            bool finite = look_first && all_finite(x);
+            if (finite || !look_first) {
+                result.weight = Tensor::empty_matrix(n, k, gy.dtype());
+                gemm<T>(n, k, rows, {g, n, true}, {x.data<T>(), k, false},
+                        {result.weight.mutable_data<T>(), k});
+                finite = finite || all_finite(result.weight) || all_finite(x);
+            }
+            if (!finite) {
+                result.weight = weighted_sum(gy.with_shape({rows, n}), x.with_shape({rows, k}),
+                                             {.transpose_weights = true});
+            }
+        }
+    });
+    if (wanted.bias) result.bias = sum_to(gy, {n});
     return result;
 }
 

@@ -90,7 +90,8 @@ void Optimizer::step(const StepOptions& options) {
     });
     // What others hold is copied here, so that no write has to.
     for_each([](Slot& slot, const Tensor&) {
-        detail::own(slot.parameter.mutable_value());
+        slot.value = &slot.parameter.mutable_value();
+        detail::own(*slot.value);
         for (Tensor& state : slot.state) detail::own(state);
     });
     for_each([&](Slot& slot, const Tensor& gradient) {

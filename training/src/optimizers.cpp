@@ -76,8 +76,7 @@ SGD::SGD(std::vector<ParameterGroup> groups, const SgdOptions& options)
 
 void SGD::update(Slot& slot, const Step& step) {
     Tensor none;
-    detail::sgd_update(slot.parameter.mutable_value(), step.gradient,
-                       slot.state.empty() ? none : slot.state[0],
+    detail::sgd_update(*slot.value, step.gradient, slot.state.empty() ? none : slot.state[0],
                        {.grad_scale = step.grad_scale,
                         .lr = step.lr,
                         .momentum = options_.momentum,
@@ -105,7 +104,7 @@ void Adam::update(Slot& slot, const Step& step) {
         correction2_ = -std::expm1(n * std::log(options_.beta2));
         corrected_ = slot.updates;
     }
-    detail::adam_update(slot.parameter.mutable_value(), step.gradient, slot.state[0], slot.state[1],
+    detail::adam_update(*slot.value, step.gradient, slot.state[0], slot.state[1],
                         {.grad_scale = step.grad_scale,
                          .lr = step.lr,
                          .beta1 = options_.beta1,
@@ -128,7 +127,7 @@ Lion::Lion(std::vector<ParameterGroup> groups, const LionOptions& options)
     : Optimizer("lion", std::move(groups), options.lr, {"exp_avg"}), options_(checked(options)) {}
 
 void Lion::update(Slot& slot, const Step& step) {
-    detail::lion_update(slot.parameter.mutable_value(), step.gradient, slot.state[0],
+    detail::lion_update(*slot.value, step.gradient, slot.state[0],
                         {.grad_scale = step.grad_scale,
                          .lr = step.lr,
                          .beta1 = options_.beta1,
@@ -180,7 +179,7 @@ void Muon::update(Slot& slot, const Step& step) {
     const double ratio = static_cast<double>(shape[0]) / static_cast<double>(shape[1]);
     detail::blend(slot.state[0], options_.momentum, step.gradient,
                   (1 - options_.momentum) * step.grad_scale);
-    detail::blend(slot.parameter.mutable_value(), 1 - step.lr * step.weight_decay, step.direction,
+    detail::blend(*slot.value, 1 - step.lr * step.weight_decay, step.direction,
                   -step.lr * std::sqrt(std::max(1.0, ratio)));
 }
 

@@ -29,6 +29,7 @@ std::span<const OpRow> choose_rows();
 std::span<const OpRow> layer_norm_rows();
 std::span<const OpRow> loss_rows();
 std::span<const OpRow> product_rows();
+std::span<const OpRow> projected_attention_rows();
 std::span<const OpRow> einsum_rows();
 std::span<const OpRow> reduce_rows();
 std::span<const OpRow> extreme_rows();

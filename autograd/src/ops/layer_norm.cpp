@@ -165,7 +165,8 @@ Variable recorded(const OpRow& row, Tensor value, const NormOptions& options, co
             const int axes = detail::last_count(row.name, x.shape(), options.axes);
             return Attributes{{"axes", axes}, {"eps", options.eps}};
         },
-        std::array{&x, &weight, &bias}, std::array{&x, &weight}, std::array<Tensor, 0>(), rule);
+        std::array{&x, &weight, &bias}, std::array{&x, &weight}, std::array<Tensor, 0>(), rule,
+        result);
 }
 
 }  // namespace

@@ -193,20 +193,38 @@ Variable linear(const Variable& x, const Variable& weight, const Variable& bias)
         const Variable y = matmul(x, weight, {.transpose_b = true});
         return bias.defined() ? y + bias : y;
     }
-    std::int64_t count = 1;
-    for (int i = 0; i + 1 < x.rank(); ++i) count *= x.shape()[i];
-    return record(
-        find(rows, "linear"), [&] { return linear(x.value(), weight.value(), bias.value()); },
-        edge(
-            x, [](const auto& gy, const auto& w) { return matmul(gy, w); }, weight),
-        edge(
-            weight,
-            [count](const auto& gy, const auto& in) {
-                return weight_gradient(reshape(gy, {count, gy.shape().back()}),
-                                       reshape(in, {count, in.shape().back()}));
-            },
-            x),
-        edge(bias, [](const auto& gy) { return gy; }));
+    const OpRow& row = find(rows, "linear");
+    Tensor value = detail::computed(
+        row, [&] { return linear(x.value(), weight.value(), bias.value()); }, x, weight, bias);
+    const auto rule = [](const auto& gy, const detail::JointRead<2, 0>& read,
+                         const std::array<bool, 3>& wanted) {
+        using V = std::remove_cvref_t<decltype(gy)>;
+        const Variable& in = read.saved[0];
+        const Variable& w = read.saved[1];
+        if constexpr (std::is_same_v<V, Variable>) {
+            if (grad_enabled()) {
+                const auto flat = [](const Variable& each) {
+                    std::int64_t count = 1;
+                    for (int i = 0; i + 1 < each.rank(); ++i) count *= each.shape()[i];
+                    return reshape(each, {count, each.shape().back()});
+                };
+                return std::array<V, 3>{wanted[0] ? matmul(gy, w) : V(),
+                                        wanted[1] ? weight_gradient(flat(gy), flat(in)) : V(),
+                                        wanted[2] ? gy : V()};
+            }
+        }
+        detail::LinearGradients all = detail::linear_gradients(
+            wanted[1] ? in.value() : Tensor(), wanted[0] ? w.value() : Tensor(),
+            detail::tensor_of(gy), {.x = wanted[0], .weight = wanted[1], .bias = wanted[2]});
+        const auto given = [](Tensor& each) { return each.defined() ? V(std::move(each)) : V(); };
+        return std::array<V, 3>{given(all.x), given(all.weight), given(all.bias)};
+    };
+    // Each is kept for the other's gradient alone.
+    const Variable none;
+    return record_joint(
+        row, std::move(value), detail::no_attributes, std::array{&x, &weight, &bias},
+        std::array{weight.requires_grad() ? &x : &none, x.requires_grad() ? &weight : &none},
+        std::array<Tensor, 0>(), rule);
 }
 
 Variable bmm(const Variable& a, const Variable& b) {

@@ -265,7 +265,7 @@ Variable tiled_attention(const Variable& query, const Variable& key, const Varia
     return record_joint(row, tiled.output, attributes,
                         std::array{&query, &key, &value, &options.mask, &options.bias},
                         std::array{&query, &key, &value, &options.mask, &options.bias},
-                        std::array{tiled.rows, tiled.weights}, rule);
+                        std::array{tiled.rows, tiled.weights}, rule, result);
 }
 
 }  // namespace glassgrad

@@ -203,7 +203,7 @@ struct ManyNode final : Node {
     Rule rule;
 };
 
-/// What the rule of a joint op reads.
+/// What the rule of a joint op reads; `result` is undefined unless it was asked for.
 template <std::size_t S, std::size_t K>
 struct JointRead {
     std::array<Variable, S> saved;
@@ -212,7 +212,7 @@ struct JointRead {
 };
 
 /// A node whose gradients are computed together, of N inputs at most: those that a call had.
-template <std::size_t N, std::size_t S, std::size_t K, class Rule>
+template <std::size_t N, std::size_t S, std::size_t K, bool ReadsResult, class Rule>
 struct JointNode final : Node {
     JointNode(const OpRow& op, const Tensor& value, std::int64_t number,
               const std::array<const Variable*, N>& given,
@@ -220,7 +220,7 @@ struct JointNode final : Node {
               const Rule& pullback)
         : Node(op, value, number), rule(pullback) {
         read.kept = std::move(kept);
-        read.result = value;
+        if constexpr (ReadsResult) read.result = value;
         for (std::size_t i = 0; i < N; ++i) {
             if (!given[i]->defined()) continue;
             place[i] = static_cast<int>(count);
@@ -241,7 +241,9 @@ struct JointNode final : Node {
         for (const Tensor& x : read.kept) {
             if (x.defined()) out.push_back(Variable(x));
         }
-        out.push_back(result_variable(read.result, const_cast<JointNode&>(*this)));
+        if (read.result.defined()) {
+            out.push_back(result_variable(read.result, const_cast<JointNode&>(*this)));
+        }
     }
     void release() noexcept override { read = {}; }
 
@@ -376,21 +378,22 @@ Variable record_many(const OpRow& row, Tensor value, const A& attributes,
 /// An op whose gradients share nearly all of their work. They are computed by one call of
 /// rule(gy, read, wanted), for a gy that is a Tensor in the usual pass and a Variable when the pass
 /// is recorded or watched: an array with one gradient an input, undefined where wanted[i] is false.
-/// `read` holds `saved`, `kept` (what was computed beside the result) and the result. Inputs and
-/// what is saved or kept may be undefined, as an optional bias is. All of it is held while one
-/// input wants a gradient.
-template <std::invocable<> A, std::size_t N, std::size_t S, std::size_t K, class Rule>
+/// `read` holds `saved`, `kept` (what was computed beside the result) and, when `result` is given
+/// as the last argument, the result. Inputs and what is saved or kept may be undefined, as an
+/// optional bias is. All of it is held while one input wants a gradient.
+template <std::invocable<> A, std::size_t N, std::size_t S, std::size_t K, class Rule,
+          std::same_as<ResultTag>... R>
 Variable record_joint(const OpRow& row, Tensor value, const A& attributes,
                       const std::array<const Variable*, N>& inputs,
                       const std::array<const Variable*, S>& saved, std::array<Tensor, K> kept,
-                      const Rule& rule) {
+                      const Rule& rule, R... /*result*/) {
     const std::int64_t id = detail::next_id();
     detail::NodePtr node;
     bool wanted = false;
     for (const Variable* x : inputs) wanted = wanted || x->requires_grad();
     if (wanted && grad_enabled()) {
-        node = detail::make_node<detail::JointNode<N, S, K, Rule>>(row, value, id, inputs, saved,
-                                                                   std::move(kept), rule);
+        node = detail::make_node<detail::JointNode<N, S, K, (sizeof...(R) > 0), Rule>>(
+            row, value, id, inputs, saved, std::move(kept), rule);
     }
     Variable y(std::move(value), std::move(node), id);
     if (detail::observed()) [[unlikely]] {

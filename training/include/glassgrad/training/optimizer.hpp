@@ -68,7 +68,8 @@ class Optimizer {
         std::int64_t updates = 0;
         /// One for each state name, zeros before the first update; undefined before that.
         std::vector<Tensor> state = {};
-        Tensor direction = {};  ///< within a step
+        Tensor direction = {};    ///< within a step
+        Tensor* value = nullptr;  ///< the parameter's, which is nobody else's; within a step
     };
 
     /// `op` is what errors call the optimizer. Throws ValueError on no parameters, one that is

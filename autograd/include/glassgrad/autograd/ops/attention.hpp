@@ -23,7 +23,9 @@ using AttentionSteps = AttentionStepsOf<Variable>;
 
 /// softmax(q kᵀ scale + mask + bias + alibi) v, in the form that `form` names. The named one is
 /// made of ops that are recorded one by one: attention_scores, scale, add, where, softmax, dropout
-/// and weighted_sum, or matmul where nothing is hidden; the tiled one is `tiled_attention`. A
+/// and weighted_sum, or matmul where nothing is hidden; or of one, with their bits, for up to
+/// `tiled_attention_threshold` scores a head of no mask, bias, window or dropout, while nobody
+/// observes. The tiled one is `tiled_attention`. A
 /// floating mask and the bias get their gradients. Throws GraphError when the slopes of alibi
 /// require one, which would be lost.
 Variable scaled_dot_product_attention(const Variable& q, const Variable& k, const Variable& v,
@@ -38,5 +40,10 @@ Variable tiled_attention(const Variable& q, const Variable& k, const Variable& v
 AttentionSteps scaled_dot_product_attention_steps(const Variable& q, const Variable& k,
                                                   const Variable& v,
                                                   const AttentionOpOptions& options = {});
+
+/// softmax(q kᵀ/√d) v with q = x w_q, k = x w_k and v = x w_v: as one op for so few tokens that
+/// scaled_dot_product_attention is one, else in its steps. Derivative: that of the steps.
+Variable projected_attention(const Variable& x, const Variable& w_q, const Variable& w_k,
+                             const Variable& w_v, const ProjectedAttentionOptions& options = {});
 
 }  // namespace glassgrad

@@ -33,4 +33,18 @@ std::array<Tensor, 3> attend_small_vjp(const Tensor& q, const Tensor& k, const T
                                        const Tensor& weights, const Tensor& gy,
                                        const SmallCall& call, const std::array<bool, 3>& wanted);
 
+/// A small call whose q, k and v are x (..., token, d) times three matrices.
+struct ProjectedResult {
+    Tensor output;
+    std::array<Tensor, 4> kept;  ///< q, k, v and the weights
+};
+/// The call, if it is small enough and nothing about it is wrong: x and w_q, w_k, w_v.
+std::optional<SmallCall> small_projected_call(const std::array<const Tensor*, 4>& inputs,
+                                              bool causal, bool watched);
+ProjectedResult project_small(const std::array<const Tensor*, 4>& inputs, const SmallCall& call);
+/// The gradients of x and the three matrices that are wanted; the others stay undefined.
+std::array<Tensor, 4> project_small_vjp(const std::array<const Tensor*, 4>& inputs,
+                                        const std::array<Tensor, 4>& kept, const Tensor& gy,
+                                        const SmallCall& call, const std::array<bool, 4>& wanted);
+
 }  // namespace glassgrad::detail

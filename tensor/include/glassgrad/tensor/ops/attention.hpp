@@ -39,7 +39,7 @@ Tensor dropout(const Tensor& x, CounterRng& rng, const DropoutOptions& options =
 enum class AttentionForm : std::uint8_t {
     /// Tiled when there are 8 queries or more, queries times keys reach
     /// `tiled_attention_threshold`, nobody observes, and the leading axes of q, k and v are as it
-    /// needs them; else named.
+    /// needs them; else named, which is one op for few queries and keys while nobody observes.
     automatic,
     named,  ///< step by step: memory grows with queries times keys
     tiled,  ///< no step is kept: memory grows with queries plus keys
@@ -110,5 +110,14 @@ Tensor tiled_attention(const Tensor& q, const Tensor& k, const Tensor& v,
 /// The same with all steps, the weights among them: always in the named form.
 SdpaSteps scaled_dot_product_attention_steps(const Tensor& q, const Tensor& k, const Tensor& v,
                                              const SdpaOptions& options = {});
+
+struct ProjectedAttentionOptions {
+    bool causal = false;  ///< a query sees the keys up to its position
+};
+/// softmax(q kᵀ/√d) v with q = x w_q, k = x w_k and v = x w_v: attention of one head with its
+/// projections, for x (..., token, d_model), w_q and w_k (d_model, d) and w_v (d_model, d_v).
+/// Throws ShapeError or TypeError unless all fits together.
+Tensor projected_attention(const Tensor& x, const Tensor& w_q, const Tensor& w_k, const Tensor& w_v,
+                           const ProjectedAttentionOptions& options = {});
 
 }  // namespace glassgrad
