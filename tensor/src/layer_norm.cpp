@@ -106,6 +106,9 @@ NormGradients backward(std::string_view op, const Tensor& x, const Tensor& weigh
         const std::int64_t piece =
             std::max({std::int64_t{32}, (rows.count + 63) / 64,
                       detail::parallel_threshold / std::max<std::int64_t>(1, n)});
+        // So much doesn't stay in a cache, and what isn't read before it is written comes sooner.
+        constexpr std::int64_t large = std::int64_t{1} << 24;
+        const bool past_caches = rows.count * n * static_cast<std::int64_t>(sizeof(T)) >= large;
         const std::int64_t pieces = n == 0 ? 0 : (rows.count + piece - 1) / piece;
         Tensor sums = zeros({pieces, parts, n}, f64);
         auto* sum = sums.mutable_data<double>();
@@ -115,7 +118,7 @@ NormGradients backward(std::string_view op, const Tensor& x, const Tensor& weigh
                                double* gw = wanted.weight ? to : nullptr;
                                double* gb = wanted.bias ? to + (parts - 1) * n : nullptr;
                                kernel(end - begin, n, in + begin * n, g + begin * n, w, eps,
-                                      {gx ? gx + begin * n : nullptr, gw, gb});
+                                      {gx ? gx + begin * n : nullptr, gw, gb, past_caches});
                            });
         const auto total = [&](std::int64_t at) {
             Tensor all = Tensor::empty(part, x.dtype());

@@ -209,9 +209,9 @@ TEMPLATE_TEST_CASE("kernels of norms are plain loops to rounding, in each set of
                                                       eps, y.data());
             CHECK(distance(y, wanted.y) <= 16 * slack);
             std::vector<double> weights(weight.size()), biases(weight.size());
-            std::vector<T> pulled = gy;
+            std::vector<T> pulled(gy.size());
             (centred ? row.layer_norm_vjp : row.rms_norm_vjp)(
-                some, n, x.data(), pulled.data(), weight.data(), eps,
+                some, n, x.data(), gy.data(), weight.data(), eps,
                 {pulled.data(), weights.data(), biases.data()});
             // A row of one has no spread: its slopes are those of eps.
             const double limit = n == 1 ? 1e4 : 40 * slack;

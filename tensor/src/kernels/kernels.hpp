@@ -52,13 +52,14 @@ struct Slopes {
     Slope tanh, sigmoid, softplus, relu, gelu, gelu_tanh, silu;
 };
 
-/// Where the gradients of a norm go, each null if it isn't wanted. Those of weight and bias are
-/// added to what is there, n numbers each.
+/// Where the gradients of a norm go, each null if it isn't wanted; not where x or gy lie. Those of
+/// weight and bias are added to what is there, n numbers each. That of x may go past the caches.
 template <class T>
 struct NormTargets {
     T* x;
     double* weight;
     double* bias;
+    bool past_caches = false;
 };
 
 /// `rows` rows of n elements each.

@@ -191,6 +191,55 @@ inline void store_first(T* y, std::int64_t count, Vector<T> v) {
 #endif
 }
 
+/// To where a vector of memory begins, past the caches; seen by other threads after
+/// `end_stores_past`.
+template <class T>
+inline void store_past(T* y, Vector<T> v) {
+#if defined(__AVX512F__)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(y), std::bit_cast<__m512i>(v));
+#elif defined(__AVX2__)
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(y), std::bit_cast<__m256i>(v));
+#else
+    store(y, v);
+#endif
+}
+inline void end_stores_past() {
+#ifdef __AVX2__
+    _mm_sfence();
+#endif
+}
+
+template <class V, int... I>
+inline V first_of(V v, std::int64_t count, std::integer_sequence<int, I...>) {
+    using Bits = typename Parts<V>::Bits;
+    constexpr Bits places{I...};
+    const auto in = places < static_cast<decltype(Bits{}[0] + 0)>(count);
+    return std::bit_cast<V>(std::bit_cast<Bits>(v) & std::bit_cast<Bits>(in));
+}
+/// v, but 0 from its lane `count` on.
+template <class V>
+[[gnu::always_inline]] inline V first_of(V v, std::int64_t count) {
+    constexpr int all = static_cast<int>(sizeof(V) / sizeof(v[0]));
+    return first_of(v, count, std::make_integer_sequence<int, all>{});
+}
+
+template <int By, class V, int... I>
+inline V turned(V v, std::integer_sequence<int, I...>) {
+    constexpr int count = sizeof...(I);
+    return __builtin_shufflevector(v, v, ((I + By) % count)...);
+}
+/// Of the lanes, by halves.
+template <class V>
+[[gnu::always_inline]] inline auto sum_of_lanes(V v) {
+    constexpr int count = static_cast<int>(sizeof(V) / sizeof(v[0]));
+    constexpr std::make_integer_sequence<int, count> places{};
+    if constexpr (count >= 16) v += turned<8>(v, places);
+    if constexpr (count >= 8) v += turned<4>(v, places);
+    if constexpr (count >= 4) v += turned<2>(v, places);
+    v += turned<1>(v, places);
+    return v[0];
+}
+
 /// f(0), ..., f(N - 1), each known while compiling, so that arrays indexed so become registers.
 template <int N, class F>
 [[gnu::always_inline]] inline void each(const F& f) {
