@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 using namespace glassgrad::detail;
@@ -285,6 +286,27 @@ TEMPLATE_TEST_CASE("factors of 0 leave nothing, and dots and looks at numbers ar
             for (const double wild : {inf, -inf, std::nan("")}) {
                 a.back() = static_cast<T>(wild);
                 CHECK_FALSE(kernels.attention.finite(1, n, a.data(), n));
+            }
+        }
+        // Rows of one to four vectors, with something wild between them and then in each place.
+        for (const std::int64_t n : {2, 4, 8, 16, 32, 64}) {
+            for (const std::int64_t count : {1, 2, 3, 5}) {
+                CAPTURE(n, count);
+                const std::int64_t row = n + 1;
+                const auto size = static_cast<std::size_t>(count * row);
+                std::vector<T> a = spread<T>(count * row, -2, 2, 3);
+                for (std::size_t i = 0; i < size; ++i) {
+                    if (static_cast<std::int64_t>(i) % row == n) a[i] = std::nan("");
+                }
+                CHECK(kernels.attention.finite(count, n, a.data(), row));
+                bool found = true;
+                for (T& each : a) {
+                    if (std::isnan(each)) continue;
+                    const T before = std::exchange(each, static_cast<T>(inf));
+                    found = found && !kernels.attention.finite(count, n, a.data(), row);
+                    each = before;
+                }
+                CHECK(found);
             }
         }
     });

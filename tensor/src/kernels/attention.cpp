@@ -296,7 +296,14 @@ bool finite(std::int64_t rows, std::int64_t n, const T* x, std::int64_t row) {
     const Vector<T> zero = splat(T{0});
     Vector<T> sums[chains] = {};
     T rest = 0;
-    for (std::int64_t r = 0; r < rows; ++r, x += row) {
+    std::int64_t r = 0;
+    // Of narrow rows a few at once.
+    for (; n == 2 * lanes<T> && r + 2 <= rows; r += 2, x += 2 * row) {
+        each<chains>([&](auto c) {
+            sums[c] = fused(load(x + c / 2 * row + c % 2 * lanes<T>), zero, sums[c]);
+        });
+    }
+    for (; r < rows; ++r, x += row) {
         std::int64_t i = 0;
         for (; i + chains * lanes<T> <= n; i += chains * lanes<T>) {
             each<chains>(
