@@ -255,11 +255,11 @@ Variable tiled_attention(const Variable& query, const Variable& key, const Varia
         } else {
             if (grad_enabled()) return gradients_by_steps(gy, kept, read.saved);
             std::array<Tensor, 5> gradients = gradients_in_tiles(gy.value(), kept, read, wanted);
-            std::array<V, 5> result;
-            for (std::size_t i = 0; i < result.size(); ++i) {
-                if (gradients[i].defined()) result[i] = V(std::move(gradients[i]));
+            std::array<V, 5> all;
+            for (std::size_t i = 0; i < all.size(); ++i) {
+                if (gradients[i].defined()) all[i] = V(std::move(gradients[i]));
             }
-            return result;
+            return all;
         }
     };
     return record_joint(row, tiled.output, attributes,

@@ -14,11 +14,11 @@ namespace glassgrad::detail {
 /// A call as its derivative needs it, when the caller's generator has moved on.
 struct TiledCall {
     double scale = 1;
-    Tensor mask;  ///< boolean or floating; may be undefined, as bias and alibi
-    Tensor bias;
+    Tensor mask = {};  ///< boolean or floating; may be undefined, as bias and alibi
+    Tensor bias = {};
     bool causal = false;
     std::int64_t window = 0;
-    Tensor alibi;
+    Tensor alibi = {};
     double dropout_p = 0;
     CounterRng rng{0};  ///< as it was before the call
     std::int64_t tile = 0;
