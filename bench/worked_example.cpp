@@ -1,6 +1,7 @@
 // Attention on the worked example, against the same arithmetic by hand in C and against libtorch:
 // short trials in turn, so that noise of the machine meets all of them, and their medians. Checks
-// first that all compute the same, and that steady steps take no new memory.
+// first that all compute the same, and that steady steps take no new memory. With functions each
+// step is an op; the layer, which nobody watches here, is one (`projected_attention`).
 
 #include "peers.h"
 

@@ -401,6 +401,47 @@ TEST_CASE("a small call in one op has the bits of its steps, in both passes") {
     }
 }
 
+TEST_CASE("attention with its projections in one op is that of its steps, which observers see") {
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    for (int drawn = 0; drawn < 24; ++drawn) {
+        const bool causal = drawn % 2 == 0;
+        const bool batched = drawn / 2 % 2 == 0;
+        const DType dtype = drawn / 4 % 2 == 0 ? f64 : f32;
+        const int wild = drawn / 8;
+        INFO("number " << drawn);
+        std::vector<Tensor> x{uneven(batched ? Shape{2, 5, 6} : Shape{5, 6}, -1, 1, 1),
+                              uneven({6, 3}, -1, 1, 2), uneven({6, 3}, -1, 1, 3),
+                              uneven({6, 4}, -1, 1, 4)};
+        if (wild > 0 && batched) x[0].set({1, -1, 2}, wild == 1 ? nan : inf);
+        if (wild > 0 && !batched) x[0].set({-1, 2}, wild == 1 ? nan : inf);
+        const auto run = [&] {
+            std::vector<Variable> in;
+            for (const Tensor& each : x) in.push_back(parameter(each.astype(dtype)));
+            const Variable y = projected_attention(in[0], in[1], in[2], in[3], {.causal = causal});
+            std::vector<Tensor> all{y.value()};
+            const Tensor cotangent = uneven(y.shape(), -2, 2, 5).astype(dtype);
+            for (const Variable& g : grad({y}, in, {.grad_outputs = {Variable(cotangent)}})) {
+                all.push_back(g.value());
+            }
+            CHECK((y.op() == "projected_attention") == !detail::watched());
+            return all;
+        };
+        const std::vector<Tensor> one_op = run();
+        Names names;
+        const Observing observing(names);
+        const std::vector<Tensor> steps = run();
+        CHECK(names.all.find("softmax") != std::string::npos);
+        for (std::size_t i = 0; i < steps.size(); ++i) {
+            INFO("part " << i << "\n" << steps[i] << "\n" << one_op[i]);
+            CHECK((wild > 0 ? close(one_op[i], steps[i], 0) : same_bits(one_op[i], steps[i])));
+        }
+    }
+    const Variable x = parameter(uneven({5, 6}, -1, 1, 1));
+    const Variable w = parameter(uneven({4, 3}, -1, 1, 2));
+    CHECK(message_of<ShapeError>([&] { projected_attention(x, w, w, w); }) ==
+          "matmul: cannot multiply (5, 6) by (4, 3): inner sizes 6 and 4 differ");
+}
+
 TEST_CASE("heads that do not fit side by side are refused") {
     const Tensor x = uneven({4, 6}, -1, 1, 1);
     CHECK(message_of<ShapeError>([&] { tiled_attention(x, x, x, {.heads = 4}); }) ==
