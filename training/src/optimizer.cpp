@@ -86,7 +86,8 @@ void Optimizer::step(const StepOptions& options) {
         for (Tensor& state : slot.state) {
             if (!state.defined()) state = zeros(gradient.shape(), gradient.dtype());
         }
-        slot.direction = direction(slot, gradient, options.grad_scale);
+        Tensor found = direction(slot, gradient, options.grad_scale);
+        if (found.defined() || slot.direction.defined()) slot.direction = std::move(found);
     });
     // What others hold is copied here, so that no write has to.
     for_each([](Slot& slot, const Tensor&) {
@@ -102,7 +103,7 @@ void Optimizer::step(const StepOptions& options) {
                       .direction = slot.direction,
                       .lr = lr_ * group.lr_scale,
                       .weight_decay = group.weight_decay});
-        slot.direction = Tensor();
+        if (slot.direction.defined()) slot.direction = Tensor();
     });
     ++steps_;
 }
