@@ -45,6 +45,24 @@ struct Size {
     std::int64_t work() const noexcept { return m * n * k; }
 };
 
+/// Lines of a task, in whole panels: `most` or as few as half of it, so that two threads that take
+/// tasks in turn get nearly the same.
+std::int64_t fair_share(std::int64_t count, std::int64_t panel, std::int64_t most) {
+    const std::int64_t panels = quotient_up(count, panel);
+    const std::int64_t first = quotient_up(most, panel);
+    std::int64_t best = first;
+    std::int64_t least = panels;
+    for (std::int64_t each = first; 2 * each >= first; --each) {
+        const std::int64_t pairs = panels / (2 * each);
+        const std::int64_t larger = pairs * each + std::min(each, panels - pairs * 2 * each);
+        if (larger < least) {
+            least = larger;
+            best = each;
+        }
+    }
+    return best * panel;
+}
+
 /// Whether panels of rows are as fast where they lie as packed: twelve rows side by side are, and
 /// columns that aren't far apart.
 template <class T>
@@ -113,10 +131,10 @@ class PackedProduct {
             1, most_shared / (std::max<std::int64_t>(1, room) * depth_ * std::int64_t{sizeof(T)}));
         const std::int64_t span = std::min(rounded_up(size_.k, depth_), fitting * depth_);
         const std::int64_t line_work = std::max<std::int64_t>(1, shared.count * size_.k);
-        const std::int64_t lines = rounded_up(
+        const std::int64_t lines = fair_share(
+            own.count, own.per_panel,
             std::min(most_lines,
-                     std::max(quotient_up(own.count, 16), quotient_up(task_work, line_work))),
-            own.per_panel);
+                     std::max(quotient_up(own.count, 16), quotient_up(task_work, line_work))));
         const Scratch<T> packed(room * span);
         for (std::int64_t from = 0; from < size_.k; from += span) {
             const std::int64_t to = std::min(size_.k, from + span);
