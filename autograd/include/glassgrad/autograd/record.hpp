@@ -239,7 +239,7 @@ struct JointNode final : Node {
             if (x.defined()) out.push_back(x);
         }
         for (const Tensor& x : read.kept) {
-            if (x.defined()) out.push_back(Variable(x));
+            if (x.defined()) out.emplace_back(x);
         }
         if (read.result.defined()) {
             out.push_back(result_variable(read.result, const_cast<JointNode&>(*this)));
