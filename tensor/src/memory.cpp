@@ -14,6 +14,8 @@
 #include <mutex>
 #include <vector>
 
+#include <sys/mman.h>
+
 #if defined(__SANITIZE_ADDRESS__)
 #define GLASSGRAD_POOL 0
 #elif defined(__has_feature)
@@ -35,6 +37,7 @@ constexpr int octave_steps = 4;  // above `fine`, classes are a quarter octave a
 constexpr std::size_t fine = std::size_t{1} << 20;
 constexpr int small_classes = 15;  // 64 B … 1 MiB by powers of two, each beyond a header
 constexpr int classes = small_classes + octave_steps * 44;
+constexpr std::size_t huge_page = std::size_t{1} << 21;
 constexpr std::size_t max_cached = std::size_t{2} << 30;  // bytes kept free by one thread
 
 struct SizeClass {
@@ -111,10 +114,15 @@ Registry& registry() {
 }
 
 void* system_allocate(std::size_t block) {
-    void* memory = std::aligned_alloc(alignment, block);
-    if (!memory) {
+    const bool large = block >= 2 * huge_page;
+    void* memory = nullptr;
+    if (::posix_memalign(&memory, large ? huge_page : alignment, block) != 0) {
         detail::fail<MemoryError>("memory: the system has no {} bytes left", block);
     }
+#ifdef MADV_HUGEPAGE
+    // A wish: where it isn't granted, all is as without.
+    if (large) (void)::madvise(memory, block / huge_page * huge_page, MADV_HUGEPAGE);
+#endif
     return memory;
 }
 

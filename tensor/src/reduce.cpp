@@ -6,21 +6,40 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
-#include <vector>
+#include <numeric>
 
 namespace glassgrad {
 
 using detail::fail;
+using detail::in_pieces;
 using detail::Plan;
 using detail::plan;
 using detail::reduce_rows;
 using detail::require_elements;
+using detail::sum_of_terms;
 using detail::sum_run;
 using detail::with_float;
 using detail::with_number;
 
 namespace {
+
+/// The sum of a run divided by `divisor`. Sums of f64 that leave its range on the way are long
+/// double.
+template <class T>
+T divided_sum(const T* row, std::int64_t n, double divisor) {
+    const auto kernel = detail::kernels<T>().row.sum;
+    const double total = in_pieces<double>(
+        row, n, [&](const T* x, std::int64_t count) { return kernel(count, x); }, std::plus<>());
+    if constexpr (std::is_same_v<T, double>) {
+        if (!std::isfinite(total)) {
+            const long double wide = std::accumulate(row, row + n, 0.0L);
+            return static_cast<double>(wide / static_cast<long double>(divisor));
+        }
+    }
+    return static_cast<T>(total / divisor);
+}
 
 /// Sum of the squares about the mean; exactly 0 where all elements are equal.
 template <class T>
@@ -28,13 +47,12 @@ double squares_about_mean(const T* row, std::int64_t n) {
     if (std::all_of(row, row + n, [&](T value) { return value == row[0]; })) {
         return std::isinf(row[0]) ? std::numeric_limits<double>::quiet_NaN() : 0.0;
     }
-    const double middle = sum_run(row, n) / static_cast<double>(n);
-    std::vector<double> squares(static_cast<std::size_t>(n));
-    std::transform(row, row + n, squares.begin(), [&](T value) {
+    const auto itself = [](T value) { return static_cast<double>(value); };
+    const double middle = sum_of_terms(row, n, itself) / static_cast<double>(n);
+    return sum_of_terms(row, n, [=](T value) {
         const double distance = static_cast<double>(value) - middle;
         return distance * distance;
     });
-    return sum_run(squares.data(), n);
 }
 
 template <class F>
@@ -58,13 +76,11 @@ Tensor spread_about_mean(std::string_view op, const Tensor& x, const VarOptions&
 /// The root of the sum of squares, scaled where squares overflow or lose digits.
 template <class T>
 double length_of(const T* row, std::int64_t n) {
-    std::vector<double> squares(static_cast<std::size_t>(n));
     const auto sum_scaled = [&](double unit) {
-        std::transform(row, row + n, squares.begin(), [&](T value) {
+        return sum_of_terms(row, n, [=](T value) {
             const double part = static_cast<double>(value) / unit;
             return part * part;
         });
-        return sum_run(squares.data(), n);
     };
     const double sum = sum_scaled(1);
     if (sum != sum || (sum > 1e-290 && !std::isinf(sum))) return std::sqrt(sum);
@@ -163,9 +179,8 @@ Tensor float_sum(std::string_view op, const Tensor& x, const ReduceOptions& opti
     }
     const Plan view = plan(op, x, options.axes, options.keepdims);
     if (average) require_elements(op, view, x);
-    const auto sum = detail::kernels<T>().row.sum;
     return reduce_rows<T, T>(view, x.dtype(), [&](const T* row, std::int64_t n) {
-        return static_cast<T>(sum(n, row) / (average ? static_cast<double>(n) : 1));
+        return divided_sum(row, n, average ? static_cast<double>(n) : 1);
     });
 }
 
@@ -181,7 +196,10 @@ Tensor sum(const Tensor& x, const ReduceOptions& options) {
         } else {
             const Plan view = plan("sum", x, options.axes, options.keepdims);
             return reduce_rows<T, T>(view, x.dtype(), [](const T* row, std::int64_t n) {
-                return static_cast<T>(sum_run(row, n));
+                const auto run = [](const T* part, std::int64_t count) {
+                    return sum_run(part, count);
+                };
+                return static_cast<T>(in_pieces<std::uint64_t>(row, n, run, std::plus<>()));
             });
         }
     });

@@ -6,17 +6,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
-#include <vector>
 
 namespace glassgrad {
 
-using detail::fail;
+using detail::in_pieces;
 using detail::Plan;
 using detail::plan;
 using detail::reduce_rows;
 using detail::require_elements;
-using detail::sum_run;
 using detail::with_float;
 using detail::with_number;
 
@@ -28,18 +27,20 @@ Tensor extreme(std::string_view op, const Tensor& x, const ReduceOptions& option
     require_elements(op, view, x);
     return with_number(op, x.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
-        if constexpr (Larger && std::is_floating_point_v<T>) {
-            const auto largest = detail::kernels<T>().row.largest;
-            return reduce_rows<T, T>(view, x.dtype(),
-                                     [&](const T* row, std::int64_t n) { return largest(n, row); });
-        }
-        return reduce_rows<T, T>(view, x.dtype(), [](const T* row, std::int64_t n) {
-            T best = row[0];
-            for (std::int64_t i = 1; i < n; ++i) {
-                if (row[i] != row[i]) best = row[i];
-                if (Larger ? row[i] > best : row[i] < best) best = row[i];
+        const auto run = [](const T* row, std::int64_t n) {
+            if constexpr (std::is_floating_point_v<T>) {
+                const auto& kernels = detail::kernels<T>().row;
+                return (Larger ? kernels.largest : kernels.smallest)(n, row);
+            } else {
+                return Larger ? *std::max_element(row, row + n) : *std::min_element(row, row + n);
             }
-            return best;
+        };
+        // A NaN on either side stays.
+        const auto join = [](T best, T next) {
+            return next != next || (Larger ? next > best : next < best) ? next : best;
+        };
+        return reduce_rows<T, T>(view, x.dtype(), [&](const T* row, std::int64_t n) {
+            return in_pieces<T>(row, n, run, join);
         });
     });
 }
@@ -52,30 +53,47 @@ Tensor arg_extreme(std::string_view op, const Tensor& x, const ArgOptions& optio
     require_elements(op, view, x);
     return with_number(op, x.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
-        return reduce_rows<T, std::int64_t>(view, i64, [](const T* row, std::int64_t n) {
-            std::int64_t best = 0;
-            for (std::int64_t i = 1; i < n && row[best] == row[best]; ++i) {
-                const bool beyond = Larger ? row[i] > row[best] : row[i] < row[best];
-                if (beyond || row[i] != row[i]) best = i;
+        const auto place = [](const T* row, std::int64_t n) {
+            if constexpr (std::is_floating_point_v<T>) {
+                const auto& kernels = detail::kernels<T>().row;
+                return row +
+                       kernels.find(n, row, (Larger ? kernels.largest : kernels.smallest)(n, row));
+            } else {
+                return Larger ? std::max_element(row, row + n) : std::min_element(row, row + n);
             }
-            return best;
+        };
+        const auto join = [](const T* best, const T* next) {
+            const bool beyond = Larger ? *next > *best : *next < *best;
+            return *best == *best && (beyond || *next != *next) ? next : best;
+        };
+        return reduce_rows<T, std::int64_t>(view, i64, [&](const T* row, std::int64_t n) {
+            return in_pieces<const T*>(row, n, place, join) - row;
         });
     });
 }
 
 template <class T>
 double logsumexp_run(const T* row, std::int64_t n) {
-    double largest = -std::numeric_limits<double>::infinity();
-    for (std::int64_t i = 0; i < n; ++i) {
-        const double value = row[i];
-        if (value != value) return value;
-        largest = std::max(largest, value);
-    }
-    if (std::isinf(largest)) return largest;
-    std::vector<double> terms(static_cast<std::size_t>(n));
-    std::transform(row, row + n, terms.begin(),
-                   [&](T value) { return std::exp(static_cast<double>(value) - largest); });
-    return largest + std::log(sum_run(terms.data(), n));
+    constexpr T least = -std::numeric_limits<T>::infinity();
+    if (n == 0) return least;
+    const auto largest = detail::kernels<T>().row.largest;
+    const T top = in_pieces<T>(
+        row, n, [=](const T* x, std::int64_t count) { return largest(count, x); },
+        [](T a, T b) { return b != b || b > a ? b : a; });
+    if (!std::isfinite(top)) return top;
+    const auto sum_exp = detail::kernels<double>().row.sum_exp;
+    const auto sum = [=](const T* x, std::int64_t count) {
+        constexpr std::int64_t block = 256;
+        double wide[block];
+        double total = 0;
+        for (std::int64_t begin = 0; begin < count; begin += block) {
+            const std::int64_t size = std::min(block, count - begin);
+            std::copy(x + begin, x + begin + size, wide);
+            total += sum_exp(size, wide, static_cast<double>(top));
+        }
+        return total;
+    };
+    return static_cast<double>(top) + std::log(in_pieces<double>(row, n, sum, std::plus<>()));
 }
 
 }  // namespace

@@ -12,9 +12,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace glassgrad::detail {
 
@@ -103,6 +105,38 @@ auto sum_run(const T* x, std::int64_t n) {
         if (filled >> level & 1u) total = tree[level] + total;
     }
     return total;
+}
+
+/// What `join` makes, in order, of f(x, count) of the pieces of a run, which its length alone
+/// fixes.
+template <class Part, class T, class F, class Join>
+Part in_pieces(const T* x, std::int64_t n, const F& f, const Join& join) {
+    constexpr std::int64_t piece = std::int64_t{1} << 16;
+    if (n <= piece) return f(x, n);
+    std::vector<Part> parts(static_cast<std::size_t>((n - 1) / piece + 1));
+    for_chunks(n, piece, [&](std::int64_t begin, std::int64_t end) {
+        parts[static_cast<std::size_t>(begin / piece)] = f(x + begin, end - begin);
+    });
+    Part all = parts[0];
+    for (std::size_t i = 1; i < parts.size(); ++i) all = join(all, parts[i]);
+    return all;
+}
+
+/// Term(x[0]) + ... in f64, a block at a time.
+template <class T, class F>
+double sum_of_terms(const T* x, std::int64_t n, const F& term) {
+    const auto sum = [&](const T* from, std::int64_t count) {
+        constexpr std::int64_t block = 256;
+        double terms[block];
+        double total = 0;
+        for (std::int64_t begin = 0; begin < count; begin += block) {
+            const std::int64_t size = std::min(block, count - begin);
+            for (std::int64_t i = 0; i < size; ++i) terms[i] = term(from[begin + i]);
+            total += sum_run(terms, size);
+        }
+        return total;
+    };
+    return in_pieces<double>(x, n, sum, std::plus<>());
 }
 
 /// One result a row: out[r] = f(row, length).

@@ -7,7 +7,11 @@
 #include "tensor/support/data.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
+#include <string_view>
+#include <vector>
 
 using namespace glassgrad;
 using namespace glassgrad::testing;
@@ -198,4 +202,77 @@ TEST_CASE("heads are merged by a permute and a reshape, not by a reshape alone")
     CHECK(allclose(reshape(permute(heads, {0, 2, 1, 3}), {1, 2, 4}),
                    tensor({{{1, 2, 5, 6}, {3, 4, 7, 8}}}, i64)));
     CHECK_FALSE(allclose(reshape(heads, {1, 2, 4}), tensor({{{1, 2, 5, 6}, {3, 4, 7, 8}}}, i64)));
+}
+
+TEST_CASE("reductions of long rows are plain loops, with the same bits for any number of threads") {
+    constexpr std::int64_t n = 3 * 65536 + 17;
+    const int before = num_threads();
+    std::vector<double> values(n);
+    for (std::int64_t i = 0; i < n; ++i) {
+        values[static_cast<std::size_t>(i)] = static_cast<double>(i * 7919 % 100003) / 100003 - 0.4;
+    }
+    values[150001] = 3;
+    values[180001] = 3;
+    values[70001] = -2;
+    const auto to = static_cast<double>(n);
+    double total = 0, squares = 0, exps = 0;
+    for (const double each : values) {
+        total += each / to;
+        exps += std::exp(each);
+        squares += each * each;
+    }
+    const auto wanted = [&](std::string_view name) {
+        if (name == "mean") return total;
+        if (name == "logsumexp") return std::log(exps);
+        if (name == "std") return std::sqrt(squares / to - total * total);
+        return std::sqrt(squares);
+    };
+    for (const DType dtype : {f32, f64}) {
+        const Tensor x = from_values(values, {n}, dtype);
+        std::vector<std::vector<Tensor>> results;
+        for (const int threads : {1, 2, 3}) {
+            set_num_threads(threads);
+            results.push_back({mean(x), logsumexp(x), glassgrad::std(x), norm(x), sum(x), max(x),
+                               min(x), argmax(x), argmin(x)});
+        }
+        set_num_threads(before);
+        for (std::size_t i = 0; i < results[0].size(); ++i) {
+            for (const auto& other : results) CHECK(same(results[0][i], other[i]));
+        }
+        const double rtol = dtype == f32 ? 1e-6 : 1e-12;
+        std::size_t at = 0;
+        for (const char* name : {"mean", "logsumexp", "std", "norm"}) {
+            CAPTURE(name);
+            CHECK(std::abs(results[0][at++].item() / wanted(name) - 1) < rtol);
+        }
+        CHECK(results[0][5].item() == 3);
+        CHECK(results[0][6].item() == -2);
+        CHECK(results[0][7].item<std::int64_t>() == 150001);
+        CHECK(results[0][8].item<std::int64_t>() == 70001);
+        for (const std::size_t place : {std::size_t{5}, std::size_t{65536}, std::size_t{n - 1}}) {
+            std::vector<double> wild = values;
+            wild[place] = wild[n - 1] = std::numeric_limits<double>::quiet_NaN();
+            const Tensor w = from_values(wild, {n}, dtype);
+            for (const Tensor& each : {sum(w), max(w), min(w), logsumexp(w)}) {
+                CHECK(std::isnan(each.item()));
+            }
+            CHECK(argmax(w).item<std::int64_t>() == static_cast<std::int64_t>(place));
+            CHECK(argmin(w).item<std::int64_t>() == static_cast<std::int64_t>(place));
+        }
+    }
+}
+
+TEST_CASE("sums of f64 that leave its range on the way are finite where their results are") {
+    constexpr double large = std::numeric_limits<double>::max() * 0.75;
+    for (const std::int64_t n : {4, 1000, 70000}) {
+        CAPTURE(n);
+        std::vector<double> values(static_cast<std::size_t>(n), large);
+        const Tensor all = from_values(values, {n}, f64);
+        CHECK(std::abs(mean(all).item() / large - 1) < 1e-12);
+        CHECK(std::isinf(sum(all).item()));
+        std::fill(values.begin() + n / 2, values.end(), -large);
+        CHECK(std::abs(sum(from_values(values, {n}, f64)).item() / large) < 1e-9);
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 2 == 0 ? large : -large;
+        CHECK(std::abs(sum(from_values(values, {n}, f64)).item() / large) < 1e-9);
+    }
 }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 using namespace kernel_tests;
@@ -395,6 +396,27 @@ TEMPLATE_TEST_CASE("sums of rows and columns are plain loops, wherever a row lie
             std::rotate(x.rbegin(), x.rbegin() + 1, x.rend());
             CHECK(row.sum(n, x.data() + moved) == sum);
             CHECK(row.sum_exp(n, x.data() + moved, top) == exps);
+        }
+    });
+}
+
+TEMPLATE_TEST_CASE("the smallest number and where a number stands, as plain loops find them",
+                   "[kernels]", float, double) {
+    using T = TestType;
+    constexpr T nan = std::numeric_limits<T>::quiet_NaN();
+    for_each_length<T>([=](const Rows<T>& row, std::int64_t n) {
+        std::vector<T> x = plain_numbers<T>(n, 11);
+        CHECK(row.find(n, x.data(), T{9}) == n);
+        CHECK(row.find(n, x.data(), nan) == n);
+        if (n == 0) return;
+        const auto low = std::min_element(x.begin(), x.end());
+        CHECK(row.smallest(n, x.data()) == *low);
+        CHECK(row.find(n, x.data(), *low) == low - x.begin());
+        for (std::int64_t i = 0; i < n; i += 1 + n / 5) {
+            const T before = std::exchange(x[static_cast<std::size_t>(i)], nan);
+            CHECK(std::isnan(row.smallest(n, x.data())));
+            CHECK(row.find(n, x.data(), nan) == i);
+            x[static_cast<std::size_t>(i)] = before;
         }
     });
 }

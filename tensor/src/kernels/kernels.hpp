@@ -72,8 +72,11 @@ struct Rows {
     void (*log_softmax)(N rows, N n, const T* x, T* y);
     void (*softmax_vjp)(N rows, N n, const T* y, const T* gy, T* gx);
     void (*log_softmax_vjp)(N rows, N n, const T* y, const T* gy, T* gx);
-    /// The largest, NaN if one is NaN, -inf of none.
+    /// The largest or smallest, NaN if one is NaN, -inf or inf of none.
     T (*largest)(N n, const T* x);
+    T (*smallest)(N n, const T* x);
+    /// The first place of `value`, or of a NaN if it is one; n if it is nowhere.
+    N (*find)(N n, const T* x, T value);
     /// The largest number, NaN only where none is above -inf beside it.
     T (*top)(N n, const T* x);
     /// The sum of exp(x[i] - top), for a top that none is above.

@@ -201,6 +201,30 @@ T largest(N n, const T* x) {
 }
 
 template <class T>
+T smallest(N n, const T* x) {
+    return has_nan(n, x) ? std::numeric_limits<T>::quiet_NaN() : smallest_number(n, x);
+}
+
+template <class T>
+N find(N n, const T* x, T value) {
+    constexpr N block = 256;
+    const bool nan = value != value;
+    for (N begin = 0; begin < n; begin += block) {
+        const N end = n - begin < block ? n : begin + block;
+        int found = 0;
+#pragma omp simd reduction(| : found)
+        for (N i = begin; i < end; ++i) {
+            found |= (x[i] == value ? 1 : 0) | (nan && x[i] != x[i] ? 1 : 0);
+        }
+        if (found == 0) continue;
+        for (N i = begin; i < end; ++i) {
+            if (x[i] == value || (nan && x[i] != x[i])) return i;
+        }
+    }
+    return n;
+}
+
+template <class T>
 double put_exp(N n, const T* x, T top, T* y) {
     return exp_sum<true>(n, x, top, y);
 }
@@ -218,6 +242,8 @@ void add(Rows<T>& rows) {
     rows.softmax_vjp = softmax_vjp<T>;
     rows.log_softmax_vjp = log_softmax_vjp<T>;
     rows.largest = largest<T>;
+    rows.smallest = smallest<T>;
+    rows.find = find<T>;
     rows.top = top<T>;
     rows.sum_exp = sum_exp<T>;
     rows.put_exp = put_exp<T>;

@@ -56,6 +56,19 @@ GLASSGRAD_INLINE T largest_number(std::int64_t n, const T* x) noexcept {
 #endif
 }
 
+/// The smallest, no NaN among them; inf for nothing. Clang takes it one by one.
+template <class T>
+GLASSGRAD_INLINE T smallest_number(std::int64_t n, const T* x) noexcept {
+    T low = std::numeric_limits<T>::infinity();
+#ifdef __clang__
+    for (std::int64_t i = 0; i < n; ++i) low = x[i] < low ? x[i] : low;
+#else
+#pragma omp simd reduction(min : low)
+    for (std::int64_t i = 0; i < n; ++i) low = x[i] < low ? x[i] : low;
+#endif
+    return low;
+}
+
 template <class T>
 GLASSGRAD_INLINE bool has_nan(std::int64_t n, const T* x) noexcept {
     int found = 0;
