@@ -296,15 +296,16 @@ TEMPLATE_TEST_CASE("factors of 0 leave nothing, and dots and looks at numbers ar
                 const auto size = static_cast<std::size_t>(count * row);
                 std::vector<T> a = spread<T>(count * row, -2, 2, 3);
                 for (std::size_t i = 0; i < size; ++i) {
-                    if (static_cast<std::int64_t>(i) % row == n) a[i] = std::nan("");
+                    if (static_cast<std::int64_t>(i) % row == n)
+                        a[i] = static_cast<T>(std::nan(""));
                 }
                 CHECK(kernels.attention.finite(count, n, a.data(), row));
                 bool found = true;
                 for (T& each : a) {
                     if (std::isnan(each)) continue;
-                    const T before = std::exchange(each, static_cast<T>(inf));
+                    const T number = std::exchange(each, static_cast<T>(inf));
                     found = found && !kernels.attention.finite(count, n, a.data(), row);
-                    each = before;
+                    each = number;
                 }
                 CHECK(found);
             }

@@ -134,14 +134,14 @@ void block(std::int64_t k, const Lattice<T>& a, const T* b, std::int64_t b_step,
     constexpr int starts = (R + reach - 1) / reach;
     const T* rows[starts];
     each<starts>([&](auto i) { rows[i] = a.data + reach * i * a.row; });
-    const std::int64_t row = Beside ? 1 : a.row;
+    const std::int64_t apart = Beside ? 1 : a.row;
     const std::int64_t step = Beside ? a.step : 1;
     Vector<T> sums[R][2] = {};
     for (std::int64_t p = 0; p < k; ++p, b += b_step) {
         const Vector<T> low = load(b);
         const Vector<T> high = load(b + lanes<T>);
         each<R>([&](auto r) {
-            const Vector<T> x = splat(rows[r / reach][r % reach * row]);
+            const Vector<T> x = splat(rows[r / reach][r % reach * apart]);
             sums[r][0] = fused(x, low, sums[r][0]);
             sums[r][1] = fused(x, high, sums[r][1]);
         });
