@@ -293,3 +293,53 @@ TEMPLATE_TEST_CASE("a step of Adam is its formula, in each set of instructions",
         }
     }
 }
+
+TEMPLATE_TEST_CASE("steps of SGD and Lion are their formulas, in each set of instructions",
+                   "[kernels]", float, double) {
+    using T = TestType;
+    constexpr T nan = std::numeric_limits<T>::quiet_NaN();
+    const LionFactors<T> lion{T(0.7), T(0.9), T(0.1), T(0.99), T(0.01), T(0.01), T(0.5)};
+    for (const InstructionSet& set : instruction_sets()) {
+        CAPTURE(set.name);
+        const KernelTable table = set.kernels();
+        for (const std::int64_t n : sizes) {
+            const auto size = static_cast<std::size_t>(n);
+            std::vector<T> w(size), g(size), v(size);
+            for (std::size_t i = 0; i < size; ++i) {
+                w[i] = T(i % 5) - T(1.5);
+                g[i] = i % 11 == 10 ? nan : i % 7 == 3 ? T{0} : T(i % 7) - T(2.75);
+                v[i] = i % 7 == 3 ? T{0} : T(i % 3) - T(0.5);
+            }
+            std::vector<T> got = w, mean = v, wanted = w, wanted_mean = v;
+            of<T>(table).update.lion(n, lion, g.data(), got.data(), mean.data());
+            for (std::size_t i = 0; i < size; ++i) {
+                const T gradient = lion.scale * g[i];
+                const T step = lion.beta1 * v[i] + lion.rest1 * gradient;
+                wanted[i] = lion.keep * w[i] - lion.lr * (step > 0 ? 1 : step < 0 ? -1 : step);
+                wanted_mean[i] = lion.beta2 * v[i] + lion.rest2 * gradient;
+            }
+            CHECK(same_bits(got, wanted));
+            CHECK(same_bits(mean, wanted_mean));
+            for (int flags = 0; flags < 16; ++flags) {
+                CAPTURE(flags);
+                const bool heavy = (flags & 1) != 0;
+                const SgdFactors<T> f{
+                    T(0.7),           T(0.01),         T(0.9), T(0.8), (flags & 2) ? T(0.1) : T(0),
+                    (flags & 4) != 0, (flags & 8) != 0};
+                got = w, mean = v, wanted = w, wanted_mean = v;
+                of<T>(table).update.sgd(n, f, g.data(), got.data(), heavy ? mean.data() : nullptr);
+                for (std::size_t i = 0; i < size; ++i) {
+                    T d = f.scale * g[i];
+                    if (f.decay != 0) d = d + f.decay * w[i];
+                    if (heavy) {
+                        wanted_mean[i] = f.first ? d : f.momentum * v[i] + f.share * d;
+                        d = f.nesterov ? d + f.momentum * wanted_mean[i] : wanted_mean[i];
+                    }
+                    wanted[i] = w[i] - f.lr * d;
+                }
+                CHECK(same_bits(got, wanted));
+                CHECK(same_bits(mean, wanted_mean));
+            }
+        }
+    }
+}

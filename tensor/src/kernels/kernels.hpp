@@ -107,12 +107,26 @@ struct AdamFactors {
     T scale, beta1, rest1, beta2, rest2, eps, size, root, keep, decay;
 };
 
+/// The numbers of a step of SGD and of Lion, as `sgd_update` and `lion_update` compute them.
+template <class T>
+struct SgdFactors {
+    T scale, lr, momentum, share, decay;
+    bool first, nesterov;
+};
+template <class T>
+struct LionFactors {
+    T scale, beta1, rest1, beta2, rest2, lr, keep;
+};
+
 /// Steps of optimizers, in place.
 template <class T>
 struct Updates {
     using N = std::int64_t;
 
     void (*adam)(N n, const AdamFactors<T>& factors, const T* g, T* w, T* mean, T* square);
+    /// Without momentum where `velocity` is null.
+    void (*sgd)(N n, const SgdFactors<T>& factors, const T* g, T* w, T* velocity);
+    void (*lion)(N n, const LionFactors<T>& factors, const T* g, T* w, T* mean);
     /// x[i] = a x[i] + b y[i]
     void (*blend)(N n, T a, T b, const T* y, T* x);
 };
