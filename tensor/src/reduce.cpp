@@ -30,7 +30,7 @@ namespace {
 template <class T>
 T divided_sum(const T* row, std::int64_t n, double divisor) {
     const auto kernel = detail::kernels<T>().row.sum;
-    const double total = in_pieces<double>(
+    const auto total = in_pieces<double>(
         row, n, [&](const T* x, std::int64_t count) { return kernel(count, x); }, std::plus<>());
     if constexpr (std::is_same_v<T, double>) {
         if (!std::isfinite(total)) {

@@ -129,8 +129,8 @@ template <int R, bool Beside, class T>
 void block(std::int64_t k, const Lattice<T>& a, const T* b, std::int64_t b_step, const Panels<T>& c,
            T* out, std::int64_t columns, const T* bias) {
     constexpr int width = panel_columns<T>;
-    // An address reaches three rows that lie apart.
-    constexpr int reach = Beside ? R : 3;
+    constexpr int reach_apart = 3;  // rows that an address reaches
+    constexpr int reach = Beside ? R : reach_apart;
     constexpr int starts = (R + reach - 1) / reach;
     const T* rows[starts];
     each<starts>([&](auto i) { rows[i] = a.data + reach * i * a.row; });
