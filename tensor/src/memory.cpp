@@ -115,8 +115,9 @@ Registry& registry() {
 
 void* system_allocate(std::size_t block) {
     const bool large = block >= 2 * huge_page;
-    void* memory = nullptr;
-    if (::posix_memalign(&memory, large ? huge_page : alignment, block) != 0) {
+    const std::size_t step = large ? huge_page : alignment;
+    void* memory = std::aligned_alloc(step, (block + step - 1) / step * step);
+    if (!memory) {
         detail::fail<MemoryError>("memory: the system has no {} bytes left", block);
     }
 #ifdef MADV_HUGEPAGE
