@@ -2,12 +2,11 @@
 
 #include "each.hpp"
 #include "fast_exp.hpp"
+#include "row_vectors.hpp"
 #include "sums.hpp"
 
 namespace glassgrad::detail::GLASSGRAD_ISA {
 namespace {
-
-using N = std::int64_t;
 
 template <class T>
 constexpr T infinity = std::numeric_limits<T>::infinity();
@@ -132,9 +131,9 @@ void log_softmax(N rows, N n, const T* x, T* y) {
 }
 
 /// p g, but not 0 times g: what a mask hides may be infinite or NaN.
-template <class T>
-GLASSGRAD_INLINE T pulled(T p, T g) noexcept {
-    return p == 0 ? T{0} : p * g;
+template <class V>
+GLASSGRAD_INLINE V pulled(V p, V g) noexcept {
+    return p == V{} ? V{} : p * g;
 }
 
 /// A row of softmax_vjp whose sum or differences leave T.
@@ -148,16 +147,34 @@ template <class T>
     }
 }
 
+/// The sum of `pulled` of a row: in T within a block, in f64 from block to block.
+template <class T>
+GLASSGRAD_INLINE double sum_of_pulled(N n, const T* y, const T* gy) noexcept {
+    constexpr N block = 512;
+    constexpr int chains = 4;
+    double total = 0;
+    for (N begin = 0; begin < n; begin += block) {
+        Vector<T> sums[chains] = {};
+        by_vectors<T, chains>(begin, n - begin < block ? n : begin + block,
+                              [&](N i, auto places, auto chain) {
+                                  sums[chain] += pulled(get(y + i, places), get(gy + i, places));
+                              });
+        total += static_cast<double>(sum_of_lanes((sums[0] + sums[1]) + (sums[2] + sums[3])));
+    }
+    return total;
+}
+
 template <class T>
 void softmax_vjp(N rows, N n, const T* y, const T* gy, T* gx) {
     for (N r = 0; r < rows; ++r, y += n, gy += n, gx += n) {
-        const T dot = static_cast<T>(sum_of<T>(n, [=](N i) { return pulled(y[i], gy[i]); }));
+        const T dot = static_cast<T>(sum_of_pulled(n, y, gy));
         if (!(std::abs(dot) < lost_beside_most<T>)) {
             softmax_vjp_wide(n, y, gy, gx);
             continue;
         }
-#pragma omp simd
-        for (N i = 0; i < n; ++i) gx[i] = pulled(y[i], gy[i] - dot);
+        by_vectors<T, 1>(0, n, [&](N i, auto places, auto) {
+            put(gx + i, pulled(get(y + i, places), get(gy + i, places) - splat(dot)), places);
+        });
     }
 }
 
