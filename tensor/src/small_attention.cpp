@@ -138,6 +138,21 @@ class SmallAttention {
     const T* v_;
 };
 
+/// Gradients to be written, of the inputs that want one.
+template <std::size_t N>
+std::array<Tensor, N> room_for(const std::array<const Tensor*, N>& inputs,
+                               const std::array<bool, N>& wanted) {
+    std::array<Tensor, N> out;
+    for (std::size_t i = 0; i < N; ++i) {
+        if (wanted[i]) out[i] = Tensor::empty(inputs[i]->shape(), inputs[i]->dtype());
+    }
+    return out;
+}
+template <class T>
+T* memory(Tensor& x) {
+    return x.defined() ? x.mutable_data<T>() : nullptr;
+}
+
 /// As the steps' derivatives do it, which keep what is hidden away from what isn't finite.
 std::array<Tensor, 3> gradients_by_steps(const Tensor& q, const Tensor& k, const Tensor& v,
                                          const Tensor& weights, const Tensor& gy,
@@ -223,16 +238,12 @@ SmallResult attend_small(const Tensor& q, const Tensor& k, const Tensor& v, cons
 std::array<Tensor, 3> attend_small_vjp(const Tensor& q, const Tensor& k, const Tensor& v,
                                        const Tensor& weights, const Tensor& gy,
                                        const SmallCall& call, const std::array<bool, 3>& wanted) {
-    const Tensor* const inputs[] = {&q, &k, &v};
-    std::array<Tensor, 3> out;
-    for (std::size_t i = 0; i < out.size(); ++i) {
-        if (wanted[i]) out[i] = Tensor::empty(inputs[i]->shape(), q.dtype());
-    }
+    std::array<Tensor, 3> out = room_for<3>({&q, &k, &v}, wanted);
     with_float("scaled_dot_product_attention", q.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
-        const auto memory = [](Tensor& x) { return x.defined() ? x.mutable_data<T>() : nullptr; };
         SmallAttention<T>(q, k, v, call)
-            .pull(weights.data<T>(), gy.data<T>(), memory(out[0]), memory(out[1]), memory(out[2]));
+            .pull(weights.data<T>(), gy.data<T>(), memory<T>(out[0]), memory<T>(out[1]),
+                  memory<T>(out[2]));
     });
     // Without an order, the step to the gradient of k alone tells an exact 0 from what is small.
     const auto finite = [](const Tensor& x) { return !x.defined() || all_finite(x); };
@@ -302,17 +313,13 @@ std::array<Tensor, 4> project_small_vjp(const std::array<const Tensor*, 4>& inpu
     const std::array<Tensor, 3> g =
         attend_small_vjp(kept[0], kept[1], kept[2], kept[3], gy, call,
                          {to_x || wanted[1], to_x || wanted[2], to_x || wanted[3]});
-    std::array<Tensor, 4> out;
-    for (std::size_t i = 0; i < out.size(); ++i) {
-        if (wanted[i]) out[i] = Tensor::empty(inputs[i]->shape(), gy.dtype());
-    }
+    std::array<Tensor, 4> out = room_for(inputs, wanted);
     with_float("projected_attention", gy.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
-        const auto memory = [](Tensor& x) { return x.defined() ? x.mutable_data<T>() : nullptr; };
-        T* const gx = memory(out[0]);
+        T* const gx = memory<T>(out[0]);
         // In the order in which a sweep over the steps comes to them.
         for (std::size_t i = 3; i-- > 0;) {
-            T* const gw = memory(out[i + 1]);
+            T* const gw = memory<T>(out[i + 1]);
             if (gx || gw) pull_projection(*inputs[0], *inputs[i + 1], g[i], i < 2, gx, gw);
         }
     });

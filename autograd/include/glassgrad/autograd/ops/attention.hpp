@@ -42,7 +42,9 @@ AttentionSteps scaled_dot_product_attention_steps(const Variable& q, const Varia
                                                   const AttentionOpOptions& options = {});
 
 /// softmax(q kᵀ/√d) v with q = x w_q, k = x w_k and v = x w_v: as one op for so few tokens that
-/// scaled_dot_product_attention is one, else in its steps. Derivative: that of the steps.
+/// scaled_dot_product_attention is one, else in its steps. Shapes: x (..., token, d_model), w_q and
+/// w_k (d_model, d), w_v (d_model, d_v), result (..., token, d_v). Derivative: that of the steps.
+/// Throws ShapeError or TypeError unless all fits together.
 Variable projected_attention(const Variable& x, const Variable& w_q, const Variable& w_k,
                              const Variable& w_v, const ProjectedAttentionOptions& options = {});
 
